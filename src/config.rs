@@ -34,6 +34,7 @@ mod tool_filter;
 mod trust;
 mod user_entries;
 mod user_settings;
+mod variables_file;
 mod wants;
 mod watch;
 
@@ -66,6 +67,8 @@ pub use server::{Launch, Server, Startup};
 pub use steering::steers;
 pub use tool_filter::ToolFilter;
 pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
+pub(crate) use variables_file::variables_in;
+pub use variables_file::{VariablesFile, VariablesFileError};
 pub use watch::{ConfigResult, PendingReading, Reading, WatchedConfig};
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
-use super::{CommandContext, Haste, client_tools, forecast, handed, output, rule_words};
+use super::{CommandContext, Haste, client_tools, entry_variables, forecast, output, rule_words};
 use crate::config::{self, Config, Launch, nearest};
 use crate::loader::{Loader, plan};
 use crate::permissions::{CONNECT, Forecast, ForecastOutcome, ForecastReason, Obstacle};
@@ -103,7 +103,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
         return Ok(output::verdict(code, written)?);
     }
     let from_clients = server.map_or_else(Vec::new, |server| {
-        handed::notes(context, &context.handed(), server)
+        entry_variables::notes(context, &context.handed(), server)
     });
     let is_elsewhere = server.is_some_and(|server| matches!(server.launch, Launch::Remote { .. }));
     let says = match happens {

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::{CommandContext, Haste, output};
 use crate::clients::{ClientFile, Editing, Scope, places, program_of};
 use crate::config::Config;
-use crate::loader::{Ecosystem, Loader, Plan, find_program, plan};
+use crate::loader::{Ecosystem, Loader, Plan, ServerVariables, find_program, plan};
 use crate::protocol::Shown;
 use crate::report::{Hint, render};
 use crate::workflow::{Place, Timestamp};
@@ -209,6 +209,9 @@ fn servers(context: &CommandContext, config: &Config) -> Vec<Finding> {
             }
         };
         findings.extend(failing(context, &loader, &plan));
+        if let Err(error) = ServerVariables::read(&plan) {
+            findings.push(Finding::of(format!("`{name}`"), &error));
+        }
         let Some(package) = plan.package() else { continue };
         if let Err(error) = loader.packages().installed(&plan) {
             findings.push(Finding::of(format!("`{name}`"), &error));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::CommandContext;
 use crate::config::{self, Config, Environment, RuleList, Server};
-use crate::loader::{Loader, Plan};
+use crate::loader::{Loader, Plan, ServerVariables};
 use crate::permissions::{CONNECT, Forecast, ForecastOutcome, ForecastReason, Obstacle, Standing, Verdict};
 use crate::protocol::approval::ChangedPart;
 use crate::protocol::{DependencyName, LaunchApproval, Pattern, Shown, ToolName, shell};
@@ -49,6 +49,9 @@ impl Standings<'_> {
                 standing.obstacle = Some(Obstacle::UnreadableAcceptance);
             }
         }
+        // It is told by the call that starts the server, too.
+        let variables = ServerVariables::read(plan);
+        problems.extend(variables.err().map(|error| render_hinted(&error)));
         match self.loader.packages().find_malicious(plan) {
             Ok(None) => {}
             Ok(Some(found)) => {

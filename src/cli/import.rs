@@ -9,13 +9,14 @@ mod apply;
 mod claude_program;
 mod declarations;
 mod fate;
-mod handed;
 mod learning;
+mod leftovers;
 mod naming;
 mod reason;
 mod survey;
 mod table;
 mod undo;
+mod value_names;
 mod versions;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use serde_json::json;
 pub(super) use self::apply::print_for_person;
 pub(super) use self::claude_program::{ClaudeOrder, carry_out, say_left};
 use self::learning::Learned;
+use self::leftovers::Leftovers;
 use self::survey::Survey;
 use super::failure::{Hinted as _, Refused, hinted};
 use super::own_program::own_program;
@@ -198,6 +200,7 @@ pub(super) fn import(
 ) -> anyhow::Result<(ImportEnd, serde_json::Value)> {
     // Before a person reads and agrees: what clients start must stay where it is.
     own_program().map_err(hinted)?;
+    let leftovers = Leftovers::before(context);
     let Some(mut survey) = surveyed(context, order)? else {
         output::say("\ninterrupted; nothing was changed");
         return Ok((ImportEnd::Declined, json!(null)));
@@ -224,25 +227,41 @@ pub(super) fn import(
     // Minutes may have passed at the question: an agent must not have become the one who asks.
     person::required_to_accept(context, "import")?;
     apply::check(&survey, order)?;
-    let Some(mut learned) = learning::run(context, &survey, order)? else {
+    let tried = leftovers::tried(&survey);
+    let done = carry_out_agreed(context, order, &mut survey);
+    // Whatever came of it, also where it could not be written.
+    let removed = leftovers.remove(context, &tried);
+    done.map(|(end, mut report)| {
+        report["removedPackages"] = json!(removed);
+        (end, report)
+    })
+}
+
+/// Tries each server, and writes what works as the person agreed.
+fn carry_out_agreed(
+    context: &CommandContext,
+    order: &ImportOrder,
+    survey: &mut Survey,
+) -> anyhow::Result<(ImportEnd, serde_json::Value)> {
+    let Some(mut learned) = learning::run(context, survey, order)? else {
         output::say("\ninterrupted; nothing was changed");
         return Ok((
             ImportEnd::Declined,
-            json!({ "import": table::json(&survey), "unread": table::unread_json(&survey) }),
+            json!({ "import": table::json(survey), "unread": table::unread_json(survey) }),
         ));
     };
-    leave_what_fails(&mut survey, &learned, order)?;
+    leave_what_fails(survey, &learned, order)?;
     if survey.is_empty() {
         output::say("nothing was changed");
         let report = json!({
-            "import": table::json(&survey),
-            "unread": table::unread_json(&survey),
+            "import": table::json(survey),
+            "unread": table::unread_json(survey),
             "learned": learned.json(),
         });
         return Ok((ImportEnd::Partly, report));
     }
-    let applied = apply::run(context, &survey, order)?;
-    learning::record(context, &survey, order, &mut learned)?;
+    let applied = apply::run(context, survey, order)?;
+    learning::record(context, survey, order, &mut learned)?;
     let is_all = applied.failures.is_empty() && survey.unread.is_empty() && learned.is_complete();
     let end = if is_all {
         ImportEnd::Done
@@ -258,8 +277,8 @@ pub(super) fn import(
         }
     ));
     let report = json!({
-        "import": table::json(&survey),
-        "unread": table::unread_json(&survey),
+        "import": table::json(survey),
+        "unread": table::unread_json(survey),
         "clients": applied.json(),
         "journal": applied.journal,
         "learned": learned.json(),

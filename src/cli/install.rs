@@ -214,6 +214,9 @@ async fn install_one(
     packages: &Packages,
     name: &DependencyName,
 ) -> anyhow::Result<InstallState> {
+    let declared = context.read()?.servers.remove(name);
+    let to_install = declared.map(|server| context.to_install(&server));
+    let context = to_install.as_ref().unwrap_or(context);
     let (config, plan) = planned(context, name)?;
     let Some(package) = plan.package() else {
         return Ok(InstallState::Command);

@@ -1,264 +1,208 @@
-//! Secrets that stand in the clear in what a person types for a server, as [`super::translate`] finds them in a client.
-
-use super::reference::{is_reference, variable_name};
-use super::secret::{is_secret, is_secret_option, is_token, password_of};
-use crate::protocol::{Shown, is_secret_name};
-
-/// A secret that would be written down as it was typed; its value is not kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClearSecret {
-    /// What it is the value of, in words.
-    pub what: String,
-    /// The same with a reference in its place, as words of `pml add`.
-    pub instead: Vec<String>,
-}
-
-/// Finds the secret of a variable.
-#[must_use]
-pub fn clear_variable(name: &str, value: &str) -> Option<ClearSecret> {
-    is_clear(name, value).then(|| ClearSecret {
-        what: format!("the value of `{}`", Shown::line(name)),
-        instead: vec!["--env".to_owned(), format!("{name}=${{{name}}}")],
-    })
-}
-
-/// Finds the secret of a header of the server that is called `server`.
-#[must_use]
-pub fn clear_header(server: &str, name: &str, value: &str) -> Option<ClearSecret> {
-    let (scheme, value) = match value.split_once(' ') {
-        Some((word, value)) if word.chars().all(|found| found.is_ascii_alphabetic()) => (word, value.trim()),
-        _ => ("", value),
-    };
-    let suffix = if name.eq_ignore_ascii_case("authorization") {
-        "TOKEN".to_owned()
-    } else {
-        variable_name(name)
-    };
-    let variable = format!("{}_{suffix}", variable_name(server));
-    let space = if scheme.is_empty() { "" } else { " " };
-    is_clear(name, value).then(|| ClearSecret {
-        what: format!("the value of the header `{}`", Shown::line(name)),
-        instead: vec![
-            "--header".to_owned(),
-            format!("{name}: {scheme}{space}${{{variable}}}"),
-        ],
-    })
-}
-
-/// Finds the secret in the address of a server: its password, or a parameter of its query.
-#[must_use]
-pub fn clear_address(server: &str, address: &str) -> Option<ClearSecret> {
-    // Neither hint repeats the rest of the address: it may hold another secret.
-    let found = |what: String, address: String| ClearSecret {
-        what,
-        instead: vec!["--url".to_owned(), address],
-    };
-    if password_of(address).is_some() {
-        let hidden = without_password(server, address);
-        return Some(found("the password in the address".to_owned(), hidden));
-    }
-    let (_, query) = address.split_once('?')?;
-    let query = query.split('#').next()?;
-    let (name, _) = query
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .find(|(name, value)| is_clear(name, value))?;
-    let variable = format!("{}_{}", variable_name(server), variable_name(name));
-    Some(found(
-        format!("the value of `{}` in the address", Shown::line(name)),
-        format!("…{name}=${{{variable}}}…"),
-    ))
-}
-
-/// Returns an address with a reference for its password, and nothing else of it.
-fn without_password(server: &str, address: &str) -> String {
-    let scheme = address.split("://").next().unwrap_or_default();
-    format!("{scheme}://…:${{{}_PASSWORD}}@…", variable_name(server))
-}
-
-/// Finds the first secret among the words of the command of the server that is called `server`.
-#[must_use]
-pub fn clear_word(server: &str, words: &[String]) -> Option<ClearSecret> {
-    let before = std::iter::once("").chain(words.iter().map(String::as_str));
-    before
-        .zip(words)
-        .find_map(|(before, word)| in_word(server, before, word))
-}
-
-fn in_word(server: &str, before: &str, word: &str) -> Option<ClearSecret> {
-    let of_server = |what: &str| format!("{}_{what}", variable_name(server));
-    let is_header = ["--header", "-H"].contains(&before);
-    if let (true, Some((name, value))) = (is_header, word.split_once(':')) {
-        let found = clear_header(server, name.trim(), value.trim())?;
-        let instead = found.instead.last()?.clone();
-        return Some(ClearSecret {
-            what: found.what,
-            instead: vec!["--".to_owned(), "…".to_owned(), before.to_owned(), instead],
-        });
-    }
-    let (option, value, attached) = match word.split_once('=') {
-        Some((option, value)) if option.starts_with('-') || is_variable(option) => (option, value, true),
-        _ if before.starts_with("--") && !before.contains('=') => (before, word, false),
-        _ => ("", word, false),
-    };
-    let long = option.trim_start_matches('-');
-    let hidden = |variable: &str, value: &str| {
-        let line = if attached {
-            vec![format!("{option}={value}")]
-        } else {
-            [option, value]
-                .into_iter()
-                .filter(|word| !word.is_empty())
-                .map(str::to_owned)
-                .collect()
-        };
-        let what = match option {
-            "" if variable.is_empty() => "a password among the words of the command".to_owned(),
-            "" => "a token among the words of the command".to_owned(),
-            option => format!("the value of `{}`", Shown::line(option)),
-        };
-        let begin = ["--", "…"].map(str::to_owned);
-        ClearSecret {
-            what,
-            instead: begin.into_iter().chain(line).collect(),
-        }
-    };
-    if password_of(value).is_some() {
-        return Some(hidden("", &without_password(server, value)));
-    }
-    if is_reference(value) {
-        return None;
-    }
-    let is_named = if is_variable(option) {
-        is_clear(option, value)
-    } else {
-        !value.is_empty()
-            && (is_secret_option(long, value) || is_secret_name(long) && !value.starts_with('-'))
-    };
-    let variable = if is_named {
-        variable_name(long)
-    } else if is_token(value) {
-        of_server("TOKEN")
-    } else {
-        return None;
-    };
-    Some(hidden(&variable, &format!("${{{variable}}}")))
-}
-
-/// Tells whether a word is the name of a variable, as in `docker run -e NAME=value`.
-fn is_variable(word: &str) -> bool {
-    super::reference::is_name(word)
-}
-
-/// Tells whether a value is a secret that stands in the clear, also as the default of a reference.
-fn is_clear(name: &str, value: &str) -> bool {
-    if value.is_empty() || password_of(value).is_some() {
-        return !value.is_empty();
-    }
-    if is_reference(value) {
-        let defaults = value.split(":-").skip(1);
-        let mut defaults = defaults.filter_map(|rest| rest.split('}').next());
-        return defaults.any(is_token);
-    }
-    is_secret(name, value) || is_secret_name(name)
-}
+//! Finds secrets that stand in the clear in the texts of a server: in the value of a variable or a header, in an address, and
+//! among the words of a command.
+//!
+//! One finder for what a person types ([`super::clear_secret`]) and for what stands in a client's file
+//! ([`super::translate`]). Pure. The texts spell references as pml does; what is a reference already is no secret.
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+mod tests;
+mod words;
 
-    fn words(line: &str) -> Vec<String> {
-        line.split(' ').map(str::to_owned).collect()
+use std::ops::Range;
+
+pub(super) use self::words::in_word;
+use super::reference::{is_name, is_reference, variable_name};
+use super::secret::{is_path, is_secret, is_switch, is_token, password_in};
+use crate::protocol::{Shown, is_secret_name};
+
+/// A part of a text that is a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ClearPart {
+    /// Where it stands in the text.
+    pub(super) range: Range<usize>,
+    /// The variable that is to be referred to in its place.
+    pub(super) variable: String,
+    /// What it is, in words.
+    pub(super) what: String,
+    /// The text with a reference in its place, as words; what may be another secret is left out.
+    pub(super) instead: Vec<String>,
+    /// How it stands there.
+    pub(super) standing: Standing,
+}
+
+/// How a secret stands in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A reference can take its place.
+    Alone,
+    /// It is the default of a reference, which can hold no other reference.
+    Default,
+    /// It has signs of a shell, and may be a part of what runs: behind a reference nobody would see that.
+    MaybeCommand,
+}
+
+/// Finds the secret that is the value of a variable.
+pub(super) fn in_variable(name: &str, value: &str) -> Vec<ClearPart> {
+    let what = || value_of(name);
+    let instead = |variable: &str| vec![format!("{name}={}", reference(variable))];
+    if is_reference(value) {
+        return in_defaults(value, &what, &instead);
     }
+    let found = is_clear(name, value).then(|| ClearPart {
+        range: unquoted(value),
+        variable: variable(name),
+        what: what(),
+        instead: instead(&variable(name)),
+        standing: Standing::Alone,
+    });
+    found.into_iter().collect()
+}
 
-    fn told(found: Option<ClearSecret>) -> String {
-        found.map_or_else(String::new, |found| {
-            format!("{} -> {}", found.what, found.instead.join(" "))
-        })
+/// Finds the secret in a header of the server that is called `server`; a word before a token is none.
+pub(super) fn in_header(server: &str, name: &str, value: &str) -> Vec<ClearPart> {
+    let from = match value.split_once(' ') {
+        Some((word, _)) if word.chars().all(|found| found.is_ascii_alphabetic()) => word.len() + 1,
+        _ => 0,
+    };
+    let token = trimmed(value, from);
+    let variable = if name.eq_ignore_ascii_case("authorization") {
+        of_server(server, "TOKEN")
+    } else {
+        of_server(server, &variable_name(name))
+    };
+    let what = || format!("the value of the header `{}`", Shown::line(name));
+    let scheme = &value[..from];
+    let instead = |variable: &str| vec![format!("{name}: {scheme}{}", reference(variable))];
+    if is_reference(&value[token.clone()]) {
+        return in_defaults(value, &what, &instead);
     }
+    let found = is_clear(name, &value[token.clone()]).then(|| ClearPart {
+        range: token,
+        variable: variable.clone(),
+        what: what(),
+        instead: instead(&variable),
+        standing: Standing::Alone,
+    });
+    found.into_iter().collect()
+}
 
-    #[test]
-    fn a_secret_is_found_wherever_it_stands_and_written_as_a_reference() {
-        for (found, expected) in [
-            (
-                clear_variable("KEY", "abc"),
-                "the value of `KEY` -> --env KEY=${KEY}",
-            ),
-            (
-                clear_variable("DATABASE_URL", "postgres://me:pw@h/db"),
-                "the value of `DATABASE_URL` -> --env DATABASE_URL=${DATABASE_URL}",
-            ),
-            (
-                clear_variable("X", "${X:-sk-0123456789abc}"),
-                "the value of `X` -> --env X=${X}",
-            ),
-            (
-                clear_header("my-s", "Authorization", "Bearer abc"),
-                "the value of the header `Authorization` -> --header Authorization: Bearer ${MY_S_TOKEN}",
-            ),
-            (
-                clear_header("s", "X-Api-Key", "abc"),
-                "the value of the header `X-Api-Key` -> --header X-Api-Key: ${S_X_API_KEY}",
-            ),
-            (
-                clear_address("s", "https://me:pw@h/mcp"),
-                "the password in the address -> --url https://…:${S_PASSWORD}@…",
-            ),
-            (
-                clear_address("s", "https://h/mcp?a=b&api_key=abc"),
-                "the value of `api_key` in the address -> --url …api_key=${S_API_KEY}…",
-            ),
-            (
-                clear_word("s", &words("./s --api-key sk-0123456789ab")),
-                "the value of `--api-key` -> -- … --api-key ${API_KEY}",
-            ),
-            (
-                clear_word("s", &words("./s --token=abc")),
-                "the value of `--token` -> -- … --token=${TOKEN}",
-            ),
-            (
-                clear_word("s", &words("docker run -e GITHUB_PAT=abc image")),
-                "the value of `GITHUB_PAT` -> -- … GITHUB_PAT=${GITHUB_PAT}",
-            ),
-            (
-                clear_word("s", &words("./s ghp_0123456789ab")),
-                "a token among the words of the command -> -- … ${S_TOKEN}",
-            ),
-            (
-                clear_word("s", &words("./s postgres://me:pw@h/db")),
-                "a password among the words of the command -> -- … postgres://…:${S_PASSWORD}@…",
-            ),
-            (
-                clear_word(
-                    "s",
-                    &["./s", "--header", "Authorization: Bearer abc"].map(str::to_owned),
-                ),
-                "the value of the header `Authorization` -> -- … --header Authorization: Bearer ${S_TOKEN}",
-            ),
-        ] {
-            assert_eq!(told(found), expected);
+/// Finds the secrets in an address: its password, and parameters of its query.
+pub(super) fn in_address(server: &str, address: &str) -> Vec<ClearPart> {
+    let part = |range, variable, what: String, instead: String| ClearPart {
+        range,
+        variable,
+        what,
+        // The rest of the address is not repeated: it may hold another secret.
+        instead: vec![instead],
+        standing: Standing::Alone,
+    };
+    let Some((scheme, _)) = address.split_once("://") else {
+        return Vec::new();
+    };
+    let variable = of_server(server, "PASSWORD");
+    let password = password_in(address).map(|range| {
+        let instead = format!("{scheme}://…:{}@…", reference(&variable));
+        part(range, variable, "the password in the address".to_owned(), instead)
+    });
+    let query = address.find('?').map_or(address.len(), |at| at + 1);
+    let end = address[query..].find('#').map_or(address.len(), |at| query + at);
+    let mut at = query;
+    let parameters = address[query..end].split('&').filter_map(|pair| {
+        let from = at;
+        at += pair.len() + 1;
+        let (name, value) = pair.split_once('=')?;
+        let variable = of_server(server, &variable_name(name));
+        let what = || format!("the value of `{}` in the address", Shown::line(name));
+        let instead = format!("…{name}={}…", reference(&variable));
+        let from = from + name.len() + 1;
+        if is_reference(value) {
+            let found = in_defaults(value, &what, &|_name| vec![instead.clone()]);
+            return found.into_iter().next().map(|found| found.moved(from));
         }
-    }
+        is_clear(name, value).then(|| part(from..from + value.len(), variable, what(), instead))
+    });
+    password.into_iter().chain(parameters).collect()
+}
 
-    #[test]
-    fn what_is_no_secret_may_be_typed() {
-        for found in [
-            clear_variable("LOG_LEVEL", "debug"),
-            clear_variable("API_TOKEN", "${MY_TOKEN}"),
-            clear_variable("AUTH_MODE", "${AUTH_MODE:-basic}"),
-            clear_variable("API_TOKEN", ""),
-            clear_header("s", "Accept", "text/plain"),
-            clear_header("s", "Authorization", "Bearer ${TOKEN}"),
-            clear_address("s", "https://h/mcp?mode=all"),
-            clear_address("s", "https://me:${PW}@h/mcp"),
-            clear_word("s", &words("npx -y @scope/name /tmp --port 8080")),
-            clear_word(
-                "s",
-                &words("./s --key-file ./k.pem --token ${TOKEN} --token --other"),
-            ),
-            clear_word("s", &words("docker run -e MODE=all -e GITHUB_PAT image")),
-        ] {
-            assert_eq!(found, None);
+/// Finds the secrets that are defaults of references.
+fn in_defaults(
+    text: &str,
+    what: &dyn Fn() -> String,
+    instead: &dyn Fn(&str) -> Vec<String>,
+) -> Vec<ClearPart> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(begin) = text[at..].find(":-") {
+        let from = at + begin + 2;
+        let end = text[from..].find('}').map_or(text.len(), |end| from + end);
+        let default = &text[from..end];
+        let name = text[..from - 2].rsplit("${").next().unwrap_or_default();
+        if is_name(name) && (is_token(default) || !in_address(name, default).is_empty()) {
+            found.push(ClearPart {
+                range: from..end,
+                variable: name.to_owned(),
+                what: what(),
+                instead: instead(name),
+                standing: Standing::Default,
+            });
+        }
+        at = end;
+    }
+    found
+}
+
+/// Returns what stands between the quotes of a text; all of it where there are none.
+fn unquoted(text: &str) -> Range<usize> {
+    let is_quoted = |quote| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+    if is_quoted('"') || is_quoted('\'') {
+        1..text.len() - 1
+    } else {
+        0..text.len()
+    }
+}
+
+/// Returns the text from there on without the blanks around it.
+fn trimmed(text: &str, from: usize) -> Range<usize> {
+    let rest = &text[from..];
+    let begin = from + (rest.len() - rest.trim_start().len());
+    begin..begin + rest.trim().len()
+}
+
+/// Tells whether a value is a secret that stands in the clear.
+fn is_clear(name: &str, value: &str) -> bool {
+    !value.is_empty()
+        && !is_reference(value)
+        && (is_secret(name, value)
+            || is_secret_name(name) && !is_switch(value) && !is_path(value)
+            || !in_address(name, value).is_empty())
+}
+
+fn value_of(name: &str) -> String {
+    format!("the value of `{}`", Shown::line(name))
+}
+
+fn of_server(server: &str, what: &str) -> String {
+    format!("{}_{what}", variable_name(server))
+}
+
+fn variable(name: &str) -> String {
+    if is_name(name) {
+        name.to_owned()
+    } else {
+        variable_name(name)
+    }
+}
+
+fn reference(variable: &str) -> String {
+    format!("${{{variable}}}")
+}
+
+impl ClearPart {
+    /// Returns the same in a text that has so many bytes before it.
+    fn moved(self, bytes: usize) -> Self {
+        Self {
+            range: self.range.start + bytes..self.range.end + bytes,
+            ..self
         }
     }
 }

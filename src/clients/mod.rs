@@ -5,13 +5,14 @@
 //! `.pml.json` is worked out by [`translate`], which is pure. The [`Journal`] holds what every file said before and after,
 //! so that an import can be taken back.
 
+mod clear_secret;
 mod clear_text;
 mod client;
 mod edit;
+mod entry_variables;
 mod error;
 mod file;
 mod format;
-mod handed;
 mod journal;
 mod own_entry;
 mod place;
@@ -21,12 +22,12 @@ mod table;
 mod translation;
 mod variables_file;
 
-pub use clear_text::{ClearSecret, clear_address, clear_header, clear_variable, clear_word};
+pub use clear_secret::{ClearSecret, clear_address, clear_header, clear_variable, clear_word};
 pub use client::{Client, Editing, Scope, Shape};
 pub use edit::Edit;
+pub use entry_variables::{HandedVariable, HandedVariables};
 pub use error::ClientError;
 pub use file::{ClientFile, ClientServer};
-pub use handed::{HandedVariable, HandedVariables};
 pub use journal::{ClaudeChange, ConfigurationChange, FileChange, Journal, Restored};
 pub use own_entry::{
     OWN_NAME, is_for_the_person, is_pml, own_entry, program_of, renewed_entry, standing_variables,

@@ -97,6 +97,15 @@ pub(super) fn rewritten(
     }
 }
 
+/// Returns a part of a rewritten text that holds no reference as the client has it.
+pub(super) fn as_in_client(references: References, part: &str) -> String {
+    match references {
+        // What is text to these is a reference to pml, and was escaped.
+        References::None | References::Curly => part.replace("$${", "${"),
+        References::Braces | References::EnvColon | References::Dollar => part.to_owned(),
+    }
+}
+
 /// Returns the references that stay in a text in the spelling of pml, for texts that were rewritten already.
 pub(super) fn is_reference(text: &str) -> bool {
     text.replace("$${", "").contains("${")

@@ -2,6 +2,8 @@
 //!
 //! A guess, on the careful side: what is taken for a secret is written as a reference, and the person sees its name.
 
+use std::ops::Range;
+
 /// Parts of the names of variables, options and headers whose values are secrets.
 const NAMES: [&str; 15] = [
     "apikey",
@@ -50,18 +52,21 @@ const BEGINNINGS: [&str; 22] = [
 /// Shorter texts are words, not tokens.
 const TOKEN_LENGTH: usize = 12;
 
+/// Directories at the root have shorter names: `/Applications` is the longest that is usual.
+const LONGEST_ROOT: usize = 12;
+
 /// Tells whether a value that is given under this name is a secret.
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
     let value = value.trim();
     let ordinary = value.is_empty()
-        || ["true", "false", "none", "null"].contains(&value.to_ascii_lowercase().as_str())
+        || is_switch(value)
         || value
             .chars()
             .all(|found| found.is_ascii_digit() && value.len() < 6)
         || value.starts_with('/')
         || value.starts_with("./")
         || value.starts_with('~');
-    !ordinary && (names_secret(name) || is_token(value) || password_of(value).is_some())
+    !ordinary && (names_secret(name) || is_token(value) || password_in(value).is_some())
 }
 
 /// Tells whether a name says that its value is a secret.
@@ -92,12 +97,29 @@ pub(super) fn is_token(text: &str) -> bool {
         && BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
 }
 
-/// Returns the password in an address, such as that of a database.
-pub(super) fn password_of(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once("://")?;
+/// Returns where the password in an address stands, such as in that of a database.
+pub(super) fn password_in(text: &str) -> Option<Range<usize>> {
+    let (scheme, rest) = text.split_once("://")?;
     let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
-    let (_, password) = user.split_once(':')?;
-    (!password.is_empty() && !password.contains("${")).then_some(password)
+    let (name, password) = user.split_once(':')?;
+    let from = scheme.len() + "://".len() + name.len() + ":".len();
+    (!password.is_empty() && !password.contains("${")).then(|| from..from + password.len())
+}
+
+/// Tells whether a value only turns something on or off.
+pub(super) fn is_switch(value: &str) -> bool {
+    ["true", "false", "none", "null"].contains(&value.trim().to_ascii_lowercase().as_str())
+}
+
+/// Tells whether a value is certainly the path of a file: random characters may begin with a slash as well.
+pub(super) fn is_path(value: &str) -> bool {
+    let first = value
+        .strip_prefix('/')
+        .and_then(|rest| Some(rest.split_once('/')?.0));
+    let is_directory = |name: &str| {
+        (1..=LONGEST_ROOT).contains(&name.len()) && name.chars().all(|found| found.is_ascii_alphabetic())
+    };
+    value.starts_with("./") || value.starts_with("~/") || first.is_some_and(is_directory)
 }
 
 #[cfg(test)]
@@ -115,6 +137,16 @@ mod tests {
             ("URL", "postgres://me:pw@host/db"),
         ] {
             assert!(is_secret(name, value), "{name}");
+        }
+        for (path, is) in [
+            ("/home/me/key.json", true),
+            ("~/key", true),
+            ("./key", true),
+            ("/9fX2+a/Q", false),
+            ("/abc", false),
+            ("key", false),
+        ] {
+            assert_eq!(is_path(path), is, "{path}");
         }
         for (name, value) in [
             ("LOG_LEVEL", "debug"),

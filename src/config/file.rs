@@ -159,6 +159,11 @@ pub(super) struct ServerEntry {
     pub(super) args: Option<Vec<String>>,
     /// The environment variables the server gets beside a small fixed list. `${VAR}` expands.
     pub(super) env: Option<BTreeMap<String, String>>,
+    /// A file of further variables, `NAME=value` in each line, relative to this file's directory. It is read whenever the
+    /// server is started; what stands in `env` wins. It sets nothing that decides what runs, such as `PATH`: that
+    /// belongs into `env`.
+    #[schemars(length(min = 1), extend("examples" = [".env"]))]
+    pub(super) env_file: Option<String>,
     /// The headers of every request to `url`, and to no other origin. `${VAR}` expands; values are shown to nobody.
     pub(super) headers: Option<BTreeMap<String, String>>,
     /// The tools that it offers; all of them by default. Patterns over its own names: `*`, `?`, `{a,b}`, `[a-z]`. What
@@ -199,6 +204,7 @@ impl ServerEntry {
             url: None,
             args: None,
             env: None,
+            env_file: None,
             headers: None,
             tools: Some(_),
             cwd: None,

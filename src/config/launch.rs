@@ -32,6 +32,9 @@ pub(super) fn of(entry: &ServerEntry) -> Result<Launch, String> {
         (Launch::Remote { .. }, _) if entry.args.is_some() => {
             Err("`args` mean nothing to a server with a `url`".to_owned())
         }
+        (Launch::Remote { .. }, _) if entry.env_file.is_some() => {
+            Err("`envFile` means nothing to a server with a `url`: its `headers` take `${NAME}`".to_owned())
+        }
         (Launch::Command { .. } | Launch::Package { .. }, _) if entry.headers.is_some() => {
             Err("`headers` mean nothing to a server without a `url`".to_owned())
         }

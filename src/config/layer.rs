@@ -16,7 +16,7 @@ use super::layer_kind::LayerKind;
 use super::regular_file::{self, OpenFault};
 use super::{
     AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, LineLimit, Problem, Rule,
-    RuleList, Server, Startup, ToolFilter, launch, ownership, user_settings, wants,
+    RuleList, Server, Startup, ToolFilter, VariablesFile, launch, ownership, user_settings, wants,
 };
 use crate::protocol::{CoveredTools, DependencyName, Era, Pattern, PatternError};
 
@@ -343,9 +343,12 @@ fn server(entry: ServerEntry, directory: &Path, source: FilePosition) -> Result<
     {
         return Err("a variable's name in `env` is empty or contains `=`".to_owned());
     }
+    let variables_file = entry.env_file.as_deref();
+    let variables_file = variables_file.map(|declared| VariablesFile::new(directory, declared));
     Ok(Server {
         launch,
         env,
+        variables_file: variables_file.transpose()?,
         cwd: entry
             .cwd
             .map_or_else(|| directory.to_owned(), |cwd| directory.join(cwd)),

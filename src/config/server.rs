@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::expansion::variables;
-use super::{FilePosition, ToolFilter};
+use super::{FilePosition, ToolFilter, VariablesFile};
 use crate::protocol::Era;
 
 /// One entry of `mcpServers`.
@@ -18,6 +18,8 @@ pub struct Server {
     pub launch: Launch,
     /// The variables it declares, unexpanded.
     pub env: BTreeMap<String, String>,
+    /// The file of further variables, read whenever it is started.
+    pub variables_file: Option<VariablesFile>,
     /// The directory of the file that declares it (for a project: its root). Relative commands start here.
     pub directory: PathBuf,
     /// The directory it is started in: `directory`, or the declared `cwd` from there.
@@ -47,6 +49,7 @@ impl Server {
     #[must_use]
     pub fn takes_from_the_user(&self) -> bool {
         !self.env.is_empty()
+            || self.variables_file.is_some()
             || self.allow_scripts
             || self.launch.texts().any(|text| !variables(text).is_empty())
     }

@@ -57,6 +57,7 @@ fn a_whole_file_is_read_with_the_place_of_everything() {
             args: vec!["-y".to_owned(), "p@1".to_owned()],
         },
         env: BTreeMap::from([("T".to_owned(), "${T}".to_owned())]),
+        variables_file: None,
         directory: "/project".into(),
         cwd: "/project".into(),
         disabled: false,

@@ -76,6 +76,12 @@ fn of_server(name: &str, server: &ServerEntry) -> Vec<String> {
             )
         }
     }));
+    if let Some(file) = &server.env_file {
+        told.push(format!(
+            "gives `{name}` all variables of the file {}",
+            Shown::line(file)
+        ));
+    }
     let headers = server.headers.iter().flatten();
     told.extend(headers.map(|(header, value)| {
         let header = Shown::line(header);

@@ -31,11 +31,13 @@ pub use catalog::{
     KnownResource, KnownTemplate, KnownTool, LeftOut, Nameless,
 };
 pub use install::{
-    Content, InstallError, InstallProgress, InstallStep, Installed, LockError, MaliciousServer, Packages,
-    Registries, ReleaseAge, StoredPackage, Tail, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
+    Content, InstallError, InstallProgress, InstallStep, Installed, InstalledVersions, LockError,
+    MaliciousServer, Packages, Registries, ReleaseAge, StoredPackage, Tail, Uninstalled, Use, Used,
+    VerifiedFiles, VerifiedInstallation,
 };
 pub use lifecycle::{
-    Gate, GateAnswer, LastFailure, Lease, LoadError, Loader, Occupied, Started, Steps, restart,
+    Gate, GateAnswer, LastFailure, Lease, LoadError, Loader, Occupied, ServerVariables, Started, Steps,
+    restart,
 };
 pub use plan::{
     Address, AddressError, Ecosystem, NewerVersion, Package, PackageError, Plan, PlanError, PlanSource,

@@ -22,6 +22,9 @@ pub struct LaunchSurroundings {
     cwd: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     variables: BTreeMap<String, DeclaredValue>,
+    /// The file of further variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    variables_file: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, DeclaredValue>,
 }
@@ -157,35 +160,38 @@ impl LaunchSurroundings {
             kind: LaunchKind::of(&server.launch),
             cwd: (server.cwd != server.directory).then(|| Shown::path(&server.cwd)),
             variables: server.env.iter().map(value).collect(),
+            variables_file: server
+                .variables_file
+                .as_ref()
+                .map(|file| Shown::path(file.path())),
             headers,
         }
     }
 
-    /// Returns how a server is declared as a team shares it: a directory of its project by its name there.
+    /// Returns how a server is declared as a team shares it: what lies in its project by its name there.
     #[must_use]
     pub fn shared_of(server: &Server) -> Self {
-        let mut shared = Self::of(server);
         let project = format!("{}/", Shown::path(&server.directory));
-        shared.cwd = shared.cwd.map(|cwd| {
-            cwd.strip_prefix(&project)
-                .map_or_else(|| cwd.clone(), str::to_owned)
-        });
-        shared
+        Self::of(server).with_paths(|path| path.strip_prefix(&project).unwrap_or(path).to_owned())
     }
 
     /// Returns what a team shares as it is on this machine.
     #[must_use]
     pub fn in_project(&self, directory: &Path) -> Self {
-        let placed = |cwd: &String| {
-            if cwd.starts_with('/') {
-                cwd.clone()
+        self.clone().with_paths(|path| {
+            if path.starts_with('/') {
+                path.to_owned()
             } else {
-                format!("{}/{cwd}", Shown::path(directory))
+                format!("{}/{path}", Shown::path(directory))
             }
-        };
+        })
+    }
+
+    fn with_paths(self, spelled: impl Fn(&str) -> String) -> Self {
         Self {
-            cwd: self.cwd.as_ref().map(placed),
-            ..self.clone()
+            cwd: self.cwd.as_deref().map(&spelled),
+            variables_file: self.variables_file.as_deref().map(&spelled),
+            ..self
         }
     }
 
@@ -194,9 +200,11 @@ impl LaunchSurroundings {
         let variables = self.variables.iter();
         let variables =
             variables.map(|(name, value)| format!("gets the variable {name}{}", value.in_words()));
+        let file = self.variables_file.iter();
+        let file = file.map(|file| format!("gets all variables of the file {file}"));
         let headers = self.headers.iter();
         let headers = headers.map(|(name, value)| format!("sends the header {name}{}", value.in_words()));
-        cwd.chain(variables).chain(headers).collect()
+        cwd.chain(variables).chain(file).chain(headers).collect()
     }
 }
 

@@ -40,6 +40,9 @@ pub struct Surroundings {
     /// The names of the declared environment variables; never their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
+    /// The file from which it gets further variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_file: Option<String>,
 }
 
 impl Surroundings {
@@ -52,7 +55,9 @@ impl Surroundings {
             .map(|cwd| ("runs in", Shown::line(cwd).to_string()));
         let variables = Some(&self.env).filter(|names| !names.is_empty());
         let variables = variables.map(|names| ("variables", Shown::line(&names.join(", ")).to_string()));
-        directory.chain(variables).collect()
+        let file = self.env_file.iter();
+        let file = file.map(|file| ("env file", Shown::line(file).to_string()));
+        directory.chain(variables).chain(file).collect()
     }
 }
 

@@ -112,6 +112,13 @@ impl Secrets {
         }
     }
 
+    /// Returns these and others.
+    #[must_use]
+    pub fn with(&self, others: &Self) -> Self {
+        let all = self.values.iter().chain(&others.values);
+        Self::new(all.map(|secret| (secret.name.clone(), &secret.value)))
+    }
+
     /// Returns `text` with the name of each secret in its place.
     #[must_use]
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {

@@ -86,8 +86,13 @@ fn another_launch_of_an_accepted_server_asks_with_the_difference_although_a_rule
             json!({ "env": { "TOKEN": "x${SECRET}" } }),
             vec!["+ gets the variable TOKEN, made of your ${SECRET}".to_owned()],
         ),
+        (
+            json!({ "envFile": "a.env" }),
+            vec!["+ gets all variables of the file PROJECT/a.env".to_owned()],
+        ),
     ] {
         let world = accepted();
+        world.write("a.env", "KEY=hunter2\n");
         world.set("SECRET", "hunter2");
         std::fs::create_dir(world.path("elsewhere")).unwrap();
         let project = world.project().display().to_string();

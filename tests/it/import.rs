@@ -1,9 +1,12 @@
 //! `pml import`: servers of clients come behind pml, nothing bypasses it, and every byte comes back.
 
+mod carried_over;
 mod claude_lines;
+mod clear_secrets;
 #[cfg(target_os = "linux")]
 mod kills;
 mod left;
+mod leftovers;
 mod real_clients;
 mod values;
 

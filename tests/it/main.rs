@@ -37,6 +37,7 @@ mod disguise;
 #[cfg(target_os = "linux")]
 mod disk;
 mod documents;
+mod entry_variables;
 mod eras;
 mod executable_names;
 mod fake_server;
@@ -46,7 +47,6 @@ mod fidelity;
 mod forecast;
 mod forms;
 #[cfg(target_os = "linux")]
-mod handed;
 mod hints;
 mod history;
 mod home;
@@ -131,6 +131,7 @@ mod two_clients;
 mod uninstall;
 mod unreadable_definitions;
 mod upgrade_walk;
+mod variables_file;
 #[cfg(target_os = "linux")]
 mod verify;
 mod wall_clock;

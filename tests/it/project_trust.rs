@@ -206,8 +206,10 @@ fn variables_and_scripts_for_a_server_need_trust_first_and_then_its_own_approval
     for (member, value) in [
         ("env", json!({ "KEY": "${HOME}" })),
         ("allowScripts", json!(true)),
+        ("envFile", json!("a.env")),
     ] {
         let world = World::new();
+        world.write("a.env", "KEY=of-the-user\n");
         let mut server = without_variables(&world);
         server[member] = value;
         commit(&world, &json!({ "mcpServers": { "fake": server } }));

@@ -48,6 +48,7 @@ pub(super) fn after(
             "scripts": shown.scripts,
             "cwd": shown.surroundings.cwd,
             "env": shown.surroundings.env,
+            "envFile": shown.surroundings.env_file,
             "notes": added.notes,
             "approved": added.tools.is_some(),
             "tools": tools,

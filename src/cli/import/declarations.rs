@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::handed::{HandedValues, renamed};
 use super::naming::{self, Identity, Naming, Standing};
+use super::value_names::{HandedValues, renamed};
 use crate::clients::{ClientFile, ClientServer, NeededVariable, Translation, standing_variables};
 use crate::config::Environment;
 use crate::protocol::{DependencyName, Digest};

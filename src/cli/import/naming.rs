@@ -25,7 +25,7 @@ impl Identity {
         let text = json!({ "mcpServers": { "probe": canonical } }).to_string();
         let mut declared = config::check(Path::new("/probe/.pml.json"), &text).ok()?;
         let launch = declared.servers.pop_first()?.1.launch;
-        let counts = |key: &str| ["env", "tools", "cwd", "headers"].contains(&key);
+        let counts = |key: &str| ["env", "envFile", "tools", "cwd", "headers"].contains(&key);
         let members = canonical.iter().filter(|(key, _)| counts(key));
         Some(Self {
             launch: pin(&launch, "0").unwrap_or(launch),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use super::super::forecast::Standings;
-use super::super::{CommandContext, Haste, forecast, handed};
+use super::super::{CommandContext, Haste, entry_variables, forecast};
 use super::tool::{Outlook, Tool};
 use crate::config::{Config, FilePosition, Server, Startup};
 use crate::loader::{Known, LastFailure, Loader, Package, Plan, PlanError, VersionSpec, plan};
@@ -92,6 +92,7 @@ impl ServerSurvey {
             "scripts": shown.is_some_and(|shown| shown.scripts),
             "cwd": shown.and_then(|shown| shown.surroundings.cwd.as_deref()),
             "env": shown.map(|shown| &shown.surroundings.env),
+            "envFile": shown.and_then(|shown| shown.surroundings.env_file.as_deref()),
             "atStart": shown.map(|shown| shown.installation.at_start.as_slice()).unwrap_or_default(),
             "withdrawn": shown.and_then(|shown| shown.installation.withdrawn.as_deref()),
             "provenance": shown.and_then(|shown| shown.installation.provenance.as_ref()),
@@ -165,7 +166,9 @@ pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSu
                 }
                 Err(error) => unplanned(name, server, &error),
             };
-            listed.notes.extend(handed::notes(context, &handed, server));
+            listed
+                .notes
+                .extend(entry_variables::notes(context, &handed, server));
             listed
         })
         .collect();

@@ -6,11 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::Translation;
 use super::parts::{objects, odd, pairs, seconds, text, texts, tool_filter};
+use crate::clients::clear_text::{ClearPart, Standing};
 use crate::clients::client::{Client, Meaning, Scope};
 use crate::clients::reference::{
-    Handover, NeededVariable, ProjectDirectory, is_name, is_reference, need, rewritten, variable_name,
+    Handover, NeededVariable, ProjectDirectory, as_in_client, is_name, is_reference, need, rewritten,
 };
-use crate::clients::{secret, variables_file};
+use crate::clients::{clear_text, variables_file};
 use crate::protocol::Shown;
 
 /// As many seconds as pml takes at most, for a start and for a call.
@@ -98,7 +99,8 @@ impl<'a> Reading<'a> {
             Some(Meaning::VariablesFile) => self.take_variables_file(text(key, value)?)?,
             Some(Meaning::Address(transport)) => {
                 let address = self.rewritten(text(key, value)?)?;
-                self.address = Some(self.without_password(address)?);
+                let found = clear_text::in_address(self.name, &address);
+                self.address = Some(self.without(&address, found)?);
                 self.transport = self.transport.or(transport);
             }
             Some(Meaning::Headers) => {
@@ -182,38 +184,11 @@ impl<'a> Reading<'a> {
     }
 
     fn take_argument(&mut self, word: &str) -> Result<(), String> {
-        let before = self.arguments.last().cloned().unwrap_or_default();
-        let (option, value) = match word.split_once('=') {
-            Some((option, value)) if option.starts_with('-') => (option, value),
-            _ if before.starts_with("--") && !before.contains('=') => (before.as_str(), word),
-            _ => ("", word),
-        };
-        // A name alone is weak here: `--key-file x` has a file after it.
-        let is_header = ["--header", "-H"].contains(&option);
-        let hidden = match value.split_once(':') {
-            Some((header, value)) if is_header => {
-                let value = self.header(header.trim(), value.trim())?;
-                format!("{}:{value}", header.trim())
-            }
-            _ => {
-                let rewritten = self.rewritten(value)?;
-                let long = option.trim_start_matches('-');
-                if is_reference(&rewritten)
-                    || !(secret::is_token(value) || secret::is_secret_option(long, value))
-                {
-                    self.without_password(rewritten)?
-                } else {
-                    let name = if secret::names_secret(long) {
-                        variable_name(long)
-                    } else {
-                        format!("{}_TOKEN", variable_name(self.name))
-                    };
-                    self.hide(&name, value)?
-                }
-            }
-        };
-        let prefix = &word[..word.len() - value.len()];
-        self.arguments.push(format!("{prefix}{hidden}"));
+        let word = self.rewritten(word)?;
+        let before = self.arguments.last().map_or("", String::as_str);
+        let found = clear_text::in_word(self.name, before, &word);
+        let word = self.without(&word, found)?;
+        self.arguments.push(word);
         Ok(())
     }
 
@@ -275,53 +250,52 @@ impl<'a> Reading<'a> {
 
     /// Returns the value of a variable, a secret as a reference.
     fn valued(&mut self, name: &str, value: &str) -> Result<String, String> {
-        let rewritten = self.rewritten(value)?;
-        if is_reference(&rewritten) || !secret::is_secret(name, value) {
-            return Ok(rewritten);
-        }
-        self.hide(name, value)
+        let value = self.rewritten(value)?;
+        let found = clear_text::in_variable(name, &value);
+        self.without(&value, found)
     }
 
     /// Returns the value of a header, a secret as a reference, the word before a token as it is.
     fn header(&mut self, name: &str, value: &str) -> Result<String, String> {
-        let rewritten = self.rewritten(value)?;
-        if is_reference(&rewritten) || !secret::is_secret(name, value) {
-            return Ok(rewritten);
-        }
-        let (word, token) = match value.split_once(' ') {
-            Some((word, token)) if word.chars().all(|found| found.is_ascii_alphabetic()) => (word, token),
-            _ => ("", value),
-        };
-        let suffix = if name.eq_ignore_ascii_case("authorization") {
-            "TOKEN".to_owned()
-        } else {
-            variable_name(name)
-        };
-        let reference = self.hide(&format!("{}_{suffix}", variable_name(self.name)), token.trim())?;
-        Ok(if word.is_empty() {
-            reference
-        } else {
-            format!("{word} {reference}")
-        })
+        let value = self.rewritten(value)?;
+        let found = clear_text::in_header(self.name, name, &value);
+        self.without(&value, found)
     }
 
-    /// Replaces the password in an address by a reference.
-    fn without_password(&mut self, address: String) -> Result<String, String> {
-        let Some(password) = secret::password_of(&address).map(str::to_owned) else {
-            return Ok(address);
-        };
-        let reference = self.hide(&format!("{}_PASSWORD", variable_name(self.name)), &password)?;
-        Ok(address.replacen(&format!(":{password}@"), &format!(":{reference}@"), 1))
+    /// Replaces the secrets that were found in a text by references.
+    fn without(&mut self, text: &str, found: Vec<ClearPart>) -> Result<String, String> {
+        let mut without = String::with_capacity(text.len());
+        let mut at = 0;
+        for part in found {
+            match part.standing {
+                Standing::Alone => {}
+                Standing::Default => {
+                    return Err(format!(
+                        "a secret stands in the clear as the default of `${{{0}}}`; to take it as well, set `{0}` and \
+                         take the default out",
+                        Shown::line(&part.variable)
+                    ));
+                }
+                Standing::MaybeCommand => {
+                    return Err(format!(
+                        "{} may be a secret, and may be a part of what runs, which must be seen; to take it as well, give it \
+                         by `env`",
+                        part.what
+                    ));
+                }
+            }
+            without.push_str(&text[at..part.range.start]);
+            let secret = as_in_client(self.client.references, &text[part.range.clone()]);
+            without.push_str(&self.hide(&part.variable, &secret)?);
+            at = part.range.end;
+        }
+        without.push_str(&text[at..]);
+        Ok(without)
     }
 
     /// Takes a secret out; returns the reference that stands for it.
     fn hide(&mut self, name: &str, value: &str) -> Result<String, String> {
-        let name = if is_name(name) {
-            name.to_owned()
-        } else {
-            variable_name(name)
-        };
-        let name = need(&mut self.needed, &name, Handover::Value(value.to_owned()))?;
+        let name = need(&mut self.needed, name, Handover::Value(value.to_owned()))?;
         if !self.secrets.contains(&name) {
             self.secrets.push(name.clone());
         }

@@ -146,7 +146,7 @@ fn a_secret_in_the_clear_becomes_a_reference_wherever_it_stands() {
         ),
         (
             json!({ "command": "a", "args": ["--header", "Authorization: Bearer abc"] }),
-            json!({ "command": "a", "args": ["--header", "Authorization:Bearer ${GIT_HUB_TOKEN}"] }),
+            json!({ "command": "a", "args": ["--header", "Authorization: Bearer ${GIT_HUB_TOKEN}"] }),
             "GIT_HUB_TOKEN",
             "abc",
         ),
@@ -156,12 +156,59 @@ fn a_secret_in_the_clear_becomes_a_reference_wherever_it_stands() {
             "GIT_HUB_PASSWORD",
             "pw",
         ),
+        (
+            json!({ "command": "docker", "args": ["run", "-i", "-e", "API_KEY=abc", "img"] }),
+            json!({ "command": "docker", "args": ["run", "-i", "-e", "API_KEY=${API_KEY}", "img"] }),
+            "API_KEY",
+            "abc",
+        ),
+        (
+            json!({ "url": "https://e.com/mcp?mode=all&api_key=a%20b" }),
+            json!({ "type": "http", "url": "https://e.com/mcp?mode=all&api_key=${GIT_HUB_API_KEY}" }),
+            "GIT_HUB_API_KEY",
+            "a%20b",
+        ),
     ] {
         let translation = of("cursor", declared).unwrap();
         assert_eq!(Value::Object(translation.entry), expected);
         assert_eq!(translation.secrets, [name]);
         assert!(translation.variables[0].handover == Handover::Value(value.to_owned()));
     }
+}
+
+#[test]
+fn a_secret_is_handed_over_as_the_client_spells_it() {
+    for (id, declared) in [
+        (
+            "claude-desktop",
+            json!({ "command": "a", "env": { "API_KEY": "k${x}y" } }),
+        ),
+        ("zed", json!({ "command": "a", "env": { "API_KEY": "k${x}y" } })),
+        (
+            "opencode",
+            json!({ "type": "local", "command": ["a"], "environment": { "API_KEY": "k${x}y" } }),
+        ),
+    ] {
+        let translation = of(id, declared).unwrap();
+        assert_eq!(
+            translation.entry["env"],
+            json!({ "API_KEY": "${API_KEY}" }),
+            "{id}"
+        );
+        assert!(
+            translation.variables[0].handover == Handover::Value("k${x}y".to_owned()),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn two_secrets_of_one_server_by_one_name_have_two_names() {
+    let declared = json!({ "command": "a", "args": ["-e", "API_KEY=abc"], "env": { "API_KEY": "other" } });
+    let translation = of("cursor", declared).unwrap();
+    assert_eq!(translation.entry["args"], json!(["-e", "API_KEY=${API_KEY}"]));
+    assert_eq!(translation.entry["env"], json!({ "API_KEY": "${API_KEY_}" }));
+    assert_eq!(translation.secrets, ["API_KEY", "API_KEY_"]);
 }
 
 #[test]
@@ -186,6 +233,16 @@ fn what_cannot_be_taken_is_said_with_its_reason() {
             "zed",
             json!({ "settings": {} }),
             "neither a command nor an address",
+        ),
+        (
+            "claude",
+            json!({ "command": "a", "env": { "KEY": "${KEY:-sk-0123456789ab}" } }),
+            "a secret stands in the clear as the default of `${KEY}`",
+        ),
+        (
+            "cursor",
+            json!({ "command": "sh", "args": ["-c", "TOKEN=x;/tmp/evil"] }),
+            "the value of `TOKEN` may be a secret, and may be a part of what runs, which must be seen",
         ),
         ("cursor", json!({ "command": 1 }), "its `command` is not a text"),
         (

@@ -21,8 +21,8 @@ pub use error::InstallError;
 pub use installer::Registries;
 pub use lock::LockError;
 pub use packages::{
-    Installed, MaliciousServer, Packages, StoredPackage, Uninstalled, Use, Used, VerifiedFiles,
-    VerifiedInstallation,
+    Installed, InstalledVersions, MaliciousServer, Packages, StoredPackage, Uninstalled, Use, Used,
+    VerifiedFiles, VerifiedInstallation,
 };
 pub use release_age::ReleaseAge;
 pub use step::{InstallProgress, InstallStep};

@@ -12,7 +12,7 @@ mod uninstallation;
 mod verification;
 
 pub use malicious::MaliciousServer;
-pub use uninstallation::{StoredPackage, Uninstalled, Use, Used};
+pub use uninstallation::{InstalledVersions, StoredPackage, Uninstalled, Use, Used};
 pub use verification::{VerifiedFiles, VerifiedInstallation};
 
 use std::collections::{BTreeMap, HashMap};

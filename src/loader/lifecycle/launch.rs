@@ -157,6 +157,7 @@ fn spawn(opening: &LaunchRequest<'_>) -> Result<OpenServer, LoadError> {
         sink,
         failures,
         stderr,
+        secrets,
         urgent,
         end,
     } = open_transport(
@@ -178,7 +179,7 @@ fn spawn(opening: &LaunchRequest<'_>) -> Result<OpenServer, LoadError> {
     // What was opened is known only after it is opened, but it can speak from its first line on.
     let (told, changes) = watch::channel(ListChanges::default());
     let session = Session::open(
-        (plan.dependency().clone(), plan.secrets().clone()),
+        (plan.dependency().clone(), secrets),
         (source, sink, failures),
         opening.line_limit,
         tasks,

@@ -14,6 +14,7 @@ pub mod restart;
 mod retirement;
 mod running_server;
 mod searches;
+mod server_variables;
 mod slot;
 mod start;
 #[cfg(test)]
@@ -25,5 +26,6 @@ pub use failure_log::LastFailure;
 pub use loader::{Gate, GateAnswer, Loader};
 pub use retirement::Occupied;
 pub use running_server::Started;
+pub use server_variables::ServerVariables;
 pub use slot::Lease;
 pub use start::Steps;

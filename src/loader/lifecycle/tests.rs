@@ -47,6 +47,7 @@ impl World {
                 headers: BTreeMap::new(),
             },
             env: BTreeMap::new(),
+            variables_file: None,
             directory: "/".into(),
             cwd: "/".into(),
             disabled: false,

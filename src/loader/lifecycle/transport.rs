@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::server_variables::ServerVariables;
 use crate::config::Environment;
 use crate::loader::install::Installed;
 use crate::loader::plan::{Plan, PlanSource, variables};
@@ -17,7 +18,7 @@ use crate::loader::process::{
 };
 use crate::loader::remote;
 use crate::loader::session::{EndReason, RequestFailures};
-use crate::protocol::Shown;
+use crate::protocol::{Secrets, Shown};
 
 /// How the lines of a dependency are reached: those of a process, or those of a server elsewhere.
 pub(super) struct ServerTransport {
@@ -26,6 +27,8 @@ pub(super) struct ServerTransport {
     /// Why requests failed on the way.
     pub(super) failures: RequestFailures,
     pub(super) stderr: Stderr,
+    /// What it was given in confidence.
+    pub(super) secrets: Secrets,
     /// Ends it at once.
     pub(super) urgent: CancellationToken,
     /// Why it ended, once it has.
@@ -55,6 +58,7 @@ pub(super) fn open_transport(
             sink: Box::new(remote.sink),
             failures: remote.failures,
             stderr: Stderr::default(),
+            secrets: plan.secrets().clone(),
             urgent,
             end: remote.ended,
         });
@@ -66,13 +70,14 @@ pub(super) fn open_transport(
         cause,
     })?;
     let (process, pipes) = process::spawn(plan.dependency(), &line, &supervisor)?;
-    let stderr = process.stderr();
+    let (stderr, secrets) = (process.stderr(), line.secrets);
     let (urgent, end) = follow(process, urgent, tasks);
     Ok(ServerTransport {
         source: Box::new(pipes.stdout),
         sink: Box::new(pipes.stdin),
         failures: RequestFailures::default(),
         stderr,
+        secrets,
         urgent,
         end,
     })
@@ -123,15 +128,19 @@ fn launch_line(
         // Nothing is launched for a server elsewhere.
         (PlanSource::Remote(_), None) => (PathBuf::new(), Vec::new()),
     };
+    let given = ServerVariables::read(plan).map_err(|source| SpawnError::VariablesFile {
+        name: plan.dependency().clone(),
+        source,
+    })?;
     Ok(LaunchLine {
         program,
         arguments: leading
             .into_iter()
             .chain(plan.arguments().iter().map(Into::into))
             .collect(),
-        variables: variables::variables(environment, plan.variables()),
+        variables: variables::variables(environment, &given.variables),
         directory: plan.directory().to_owned(),
-        secrets: plan.secrets().clone(),
+        secrets: given.secrets,
     })
 }
 

@@ -70,6 +70,13 @@ pub(super) fn digest(
             &[]
         },
     );
+    // Without one the digest is that of earlier versions.
+    if let Some(file) = &server.variables_file {
+        parts.extend([
+            b"envFile".to_vec(),
+            file.path().as_os_str().as_encoded_bytes().to_vec(),
+        ]);
+    }
     parts.extend([&server.directory, &server.cwd].map(|path| path.as_os_str().as_encoded_bytes().to_vec()));
     Digest::of(parts)
 }
@@ -88,9 +95,12 @@ pub(super) fn catalog_key(package: &Package, arguments: &[String], server: &Serv
     // Without any the key is that of earlier versions.
     let beside = package.beside().iter().map(String::as_str);
     let parts = parts.chain(beside.flat_map(|requirement| ["beside", requirement]));
+    // Not its path: the same package has the same tools in every project.
+    let file = server.variables_file.iter().map(|_| "envFile");
     Digest::of(
         parts
             .chain(arguments.iter().map(String::as_str))
-            .chain(server.env.keys().map(String::as_str)),
+            .chain(server.env.keys().map(String::as_str))
+            .chain(file),
     )
 }

@@ -7,6 +7,7 @@ mod address;
 mod compared_launch;
 mod digest;
 mod error;
+mod fetched_code;
 mod package;
 mod pin;
 mod resolved;
@@ -16,7 +17,6 @@ mod source;
 mod surroundings;
 #[cfg(test)]
 mod tests;
-mod unpinned;
 pub mod variables;
 
 pub use address::{Address, AddressError};
@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use self::digest::{catalog_key, digest};
 use self::error::{package_error, runner_error};
 use self::runner::{PackageRunner, RunnerLine};
-use crate::config::{Environment, Launch, Server, expand};
+use crate::config::{Environment, Launch, Server, VariablesFile, expand};
 use crate::protocol::approval::{ApprovalType, ShownDependency, ShownInstallation, Surroundings};
 use crate::protocol::{DependencyName, Digest, Secrets, Shown, shell};
 
@@ -50,6 +50,7 @@ pub struct Plan {
     source: PlanSource,
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
+    variables_file: Option<VariablesFile>,
     directory: PathBuf,
     scripts: Scripts,
     digest: Digest,
@@ -156,6 +157,7 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
         source,
         arguments,
         variables,
+        variables_file: server.variables_file.clone(),
         directory: server.cwd.clone(),
         scripts,
         digest,
@@ -238,7 +240,13 @@ impl Plan {
         &self.variables
     }
 
-    /// Returns what the server is given in confidence: no text about it, or of it, is shown before this was hidden.
+    /// Returns the file of further variables, as it is declared.
+    #[must_use]
+    pub fn variables_file(&self) -> Option<&VariablesFile> {
+        self.variables_file.as_ref()
+    }
+
+    /// Returns what the server is given in confidence by its declaration: no text about it, or of it, is shown before this was hidden.
     #[must_use]
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
@@ -317,7 +325,7 @@ impl Plan {
                 left_out: left_out.map(|newer| newer.notice(now_unix_ms)),
                 provenance: resolved.and_then(Resolved::shown_provenance),
                 unpinned: match &self.source {
-                    PlanSource::Command { .. } => unpinned::notice(&self.line.words),
+                    PlanSource::Command { .. } => fetched_code::notice(&self.line.words),
                     PlanSource::Package(_) | PlanSource::Remote(_) => None,
                 },
                 ..ShownInstallation::default()

@@ -20,6 +20,10 @@ pub(super) fn of(server: &Server) -> Surroundings {
         cwd: directory(server),
         // A name that could be taken for several is quoted.
         env: server.env.keys().map(|name| shell::word(name)).collect(),
+        env_file: server
+            .variables_file
+            .as_ref()
+            .map(|file| Shown::path(file.path())),
     }
 }
 

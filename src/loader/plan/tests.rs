@@ -23,6 +23,7 @@ fn server(launch: Launch) -> Server {
     Server {
         launch,
         env: BTreeMap::new(),
+        variables_file: None,
         directory: "/project".into(),
         cwd: "/project".into(),
         disabled: false,
@@ -313,6 +314,7 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
             surroundings: Box::new(Surroundings {
                 cwd: None,
                 env: vec!["API_KEY".to_owned(), "NODE_OPTIONS".to_owned()],
+                env_file: None,
             }),
             installation: Box::new(ShownInstallation {
                 published: Some("1970-01-01T00:00:00Z".to_owned()),

@@ -25,6 +25,7 @@ use super::launch_line::LaunchLine;
 use super::stderr::Stderr;
 use super::supervisor::CANNOT_START;
 use super::supervisor_process::{LifeLine, SupervisorProcess};
+use crate::config::VariablesFileError;
 use crate::protocol::{DependencyName, Shown, shell};
 use crate::report::Hint;
 use crate::wire::widen;
@@ -61,6 +62,15 @@ pub enum SpawnError {
         /// Where it was found.
         found: PathBuf,
     },
+    /// Its file of variables cannot be used.
+    #[error("cannot start `{name}`: its `envFile` cannot be used")]
+    VariablesFile {
+        /// The dependency.
+        name: DependencyName,
+        /// Why.
+        #[source]
+        source: VariablesFileError,
+    },
     /// The supervisor did not start.
     #[error("cannot start `{name}`: its supervisor `{}` did not start", Shown::path(.supervisor))]
     Supervisor {
@@ -83,6 +93,7 @@ impl Hint for SpawnError {
             Self::InProject { .. } => {
                 Some("to run the project's own program, write its path as the \"command\"".to_owned())
             }
+            Self::VariablesFile { source, .. } => source.hint(),
             Self::Supervisor { .. } => None,
         }
     }

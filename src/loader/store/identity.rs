@@ -75,7 +75,7 @@ impl PackageIdentity {
     }
 
     /// Tells whether it is `version` of a package; extras, scripts and Python do not count.
-    pub(super) fn is_of(&self, package: &Package, version: &str) -> bool {
+    pub(in crate::loader) fn is_of(&self, package: &Package, version: &str) -> bool {
         let same = self.ecosystem == package.ecosystem() && self.base() == package.registry_name();
         same && self.version == version
     }

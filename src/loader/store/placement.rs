@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::PackageStore;
 use super::error::StoreError;
 use super::files::{create_directory, protect, remove, sync_directory, sync_tree, write_new};
 use super::manifest::{MANIFEST, Manifest, json, read_manifest};
 use super::written_files::{WrittenFiles, write_brought};
+use super::{PackageIdentity, PackageStore};
 use crate::disk;
 use crate::loader::plan::Package;
 use crate::protocol::DependencyName;
@@ -47,6 +47,13 @@ impl PackageStore {
         sync_directory(&parent)?;
         self.confirm_checksums(&target);
         Ok((target, kept))
+    }
+
+    /// Returns what every installation is.
+    pub(in crate::loader) fn identities(&self) -> Vec<PackageIdentity> {
+        let installations = self.installations().into_iter();
+        let manifests = installations.filter_map(|place| read_manifest(&self.directory_at(&place)));
+        manifests.map(|manifest| manifest.identity).collect()
     }
 
     /// Returns how many bytes the installations of this version of a package take.

@@ -64,6 +64,26 @@ fn what_decides_which_code_runs_is_shown_and_no_value_that_may_be_a_secret() {
 }
 
 #[test]
+fn another_file_of_variables_is_another_launch() {
+    let with = |file: &str| serde_json::json!({ "command": "run", "envFile": file });
+    assert_eq!(lines(&with(".env"), &with("./.env")), Vec::<String>::new());
+    assert_eq!(
+        lines(&with(".env"), &with("../other.env")),
+        [
+            "- gets all variables of the file /project/.env",
+            "+ gets all variables of the file /other.env"
+        ]
+    );
+    assert_eq!(
+        lines(&serde_json::json!({ "command": "run" }), &with(".env")),
+        ["+ gets all variables of the file /project/.env"]
+    );
+    let kept = LaunchSurroundings::of(&server(&with(".env")));
+    let text = serde_json::to_string(&kept).unwrap();
+    assert_eq!(serde_json::from_str::<LaunchSurroundings>(&text).unwrap(), kept);
+}
+
+#[test]
 fn the_headers_of_an_address_count_by_name_and_by_what_they_are_made_of() {
     let remote = |headers: serde_json::Value| serde_json::json!({ "url": "https://example.com/mcp", "headers": headers });
     let before = remote(serde_json::json!({ "X-Key": "secret-one" }));
@@ -100,15 +120,19 @@ fn surroundings_come_back_from_a_file_and_what_was_not_kept_does_not_differ() {
 }
 
 #[test]
-fn a_directory_of_the_project_is_shared_by_its_name_there() {
+fn what_lies_in_the_project_is_shared_by_its_name_there() {
     for (cwd, shared) in [("tools/x", "tools/x"), ("/srv/x", "/srv/x"), ("../y", "../y")] {
-        let declared = server(&serde_json::json!({ "command": "run", "cwd": cwd, "env": { "A": "${B}" } }));
+        let declared = server(&serde_json::json!({
+            "command": "run", "cwd": cwd, "env": { "A": "${B}" }, "envFile": "conf/.env",
+        }));
         let own = LaunchSurroundings::of(&declared);
         let for_all = LaunchSurroundings::shared_of(&declared);
         let text = serde_json::to_string(&for_all).unwrap();
         assert_eq!(
             text,
-            format!(r#"{{"kind":"command","cwd":"{shared}","variables":{{"A":["B"]}}}}"#)
+            format!(
+                r#"{{"kind":"command","cwd":"{shared}","variables":{{"A":["B"]}},"variablesFile":"conf/.env"}}"#
+            )
         );
         assert_eq!(for_all.in_project(Path::new("/project")), own, "{cwd}");
     }

@@ -25,6 +25,10 @@ const VARIABLE: &str = "API_KEY";
 #[derive(Debug, Clone)]
 enum Given {
     Clear(String),
+    /// Among the words of its command, as `docker run` takes it.
+    InWord(String),
+    /// In the query of its address.
+    InQuery(String),
     OfTheShell,
 }
 
@@ -81,9 +85,21 @@ impl Home {
                     json!({ VARIABLE: format!("${{env:{VARIABLE}}}") })
                 }
                 ("gemini", Given::OfTheShell) => json!({ VARIABLE: format!("${VARIABLE}") }),
-                (_, Given::OfTheShell) => json!({}),
+                (_, Given::OfTheShell | Given::InWord(_) | Given::InQuery(_)) => json!({}),
             };
+            let query = |key: &str| format!("https://e.example/mcp?mode=all&api_key={key}");
             let entry = match *id {
+                "opencode" if let Given::InWord(value) = given => {
+                    json!({ "type": "local", "command": ["program", "-e", format!("{VARIABLE}={value}")] })
+                }
+                "opencode" if let Given::InQuery(value) = given => {
+                    json!({ "type": "remote", "url": query(value) })
+                }
+                "windsurf" if let Given::InQuery(value) = given => json!({ "serverUrl": query(value) }),
+                _ if let Given::InQuery(value) = given => json!({ "url": query(value) }),
+                _ if let Given::InWord(value) = given => {
+                    json!({ "command": "program", "args": ["-e", format!("{VARIABLE}={value}")] })
+                }
                 "opencode" => json!({ "type": "local", "command": ["program"], "environment": own }),
                 "codex" if matches!(given, Given::OfTheShell) => {
                     json!({ "command": "program", "env_vars": [VARIABLE] })
@@ -132,7 +148,7 @@ impl Home {
                     (new.name, translation.variables)
                 }
             };
-            let wants_any = !self.entries[&name].get("env").is_none_or(|env| env == &json!({}));
+            let wants_any = self.declared(&name).is_some();
             self.servers.push((name, id, value.filter(|_| wants_any)));
             handed.entry(id).or_default().extend(variables);
             removed.entry(id).or_default().push(server.name.clone());
@@ -197,9 +213,21 @@ impl Home {
         variables
     }
 
+    /// Returns what is declared of a server where its key stands, without what stands before the key.
+    fn declared(&self, name: &DependencyName) -> Option<String> {
+        let entry = &self.entries[name];
+        let text = |value: Option<&Value>| Some(value?.as_str()?.to_owned());
+        let variable = text(entry.get("env").and_then(|env| env.get(VARIABLE)));
+        let word = text(entry.get("args").and_then(|args| args.get(1)));
+        let address = text(entry.get("url"));
+        let word = word.and_then(|word| Some(word.strip_prefix("API_KEY=")?.to_owned()));
+        let address = address.and_then(|address| Some(address.split_once("api_key=")?.1.to_owned()));
+        variable.or(word).or(address)
+    }
+
     /// Returns what a declared server gets where a client starts pml.
     fn received(&self, name: &DependencyName, id: &str) -> Option<String> {
-        let declared = self.entries[name].get("env")?.get(VARIABLE)?.as_str()?.to_owned();
+        let declared = self.declared(name)?;
         expand(&declared, &self.of_pml(id))
             .ok()
             .map(|expanded| expanded.text)
@@ -235,6 +263,27 @@ fn two_servers_of_one_file_keep_their_own_values() {
     home.assert_each_gets_its_own();
     let two: DependencyName = "two".parse().unwrap();
     assert_eq!(home.entries[&two]["env"], json!({ "API_KEY": "${TWO_API_KEY}" }));
+}
+
+#[test]
+fn keys_among_words_and_in_addresses_are_values_like_any_other() {
+    let mut home = Home::new(None);
+    let given = |name: &str, given| ("cursor", name.to_owned(), given);
+    home.add(&[
+        clear("cursor", "one", "k-1"),
+        given("two", Given::InWord("k-2".to_owned())),
+        given("three", Given::InWord("k-1".to_owned())),
+        given("four", Given::InQuery("k-4".to_owned())),
+    ]);
+    home.import();
+    home.assert_each_gets_its_own();
+    let entry = |name: &str| Value::Object(home.entries[&name.parse::<DependencyName>().unwrap()].clone());
+    assert_eq!(entry("two")["args"], json!(["-e", "API_KEY=${TWO_API_KEY}"]));
+    assert_eq!(entry("three")["args"], json!(["-e", "API_KEY=${API_KEY}"]));
+    assert_eq!(
+        entry("four")["url"],
+        "https://e.example/mcp?mode=all&api_key=${FOUR_API_KEY}"
+    );
 }
 
 #[test]
@@ -275,6 +324,8 @@ fn what_the_shell_has_under_a_name_is_no_value_that_stood_in_a_file() {
 fn given() -> impl Strategy<Value = Given> {
     prop_oneof![
         3 => "k-[1-3]".prop_map(Given::Clear),
+        2 => "k-[1-3]".prop_map(Given::InWord),
+        2 => "k-[1-3]".prop_map(Given::InQuery),
         1 => Just(Given::OfTheShell),
     ]
 }

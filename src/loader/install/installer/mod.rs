@@ -15,6 +15,7 @@ mod npm_command;
 mod npm_scripts;
 mod npm_versions;
 mod order;
+mod patience;
 mod process;
 mod pypi;
 mod pypi_versions;
@@ -25,7 +26,6 @@ mod tar_entries;
 mod tools;
 mod uv;
 mod venv;
-mod waiting;
 mod withdrawal;
 
 pub(super) use attestations::{AttestationLead, attest};

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::patience;
 use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
-use super::waiting;
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 
@@ -31,7 +31,7 @@ pub(super) async fn run(
         arguments.insert(3, "--loglevel=http".into());
     }
     let environment = tools.environment().clone();
-    let patience = off_thread(move || waiting::npm_patience(&environment)).await;
+    let patience = off_thread(move || patience::npm_patience(&environment)).await;
     arguments.splice(1..1, patience.unwrap_or_default());
     tools.run(npm, spec, directory, arguments, []).await
 }

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use super::growth::Growth;
-use super::waiting::Silence;
+use super::patience::Silence;
 use crate::protocol::{Secrets, Shown};
 
 /// The answer of `npm view` for a range of many versions is the longest one that is read.
@@ -264,7 +264,7 @@ pub(super) struct Program {
 
 #[cfg(test)]
 mod tests {
-    use super::super::waiting::WaitNotices;
+    use super::super::patience::WaitNotices;
     use super::*;
     use std::time::Instant;
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use super::credentials;
 use super::failure::failure;
 use super::growth::{self, Growth};
+use super::patience::{self, Silence, WaitNotices};
 use super::process::{InstallerEnd, InstallerOutput, InstallerRun, Program};
-use super::waiting::{self, Silence, WaitNotices};
 use crate::config::{Environment, Locations, ProvenanceSettings};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
@@ -174,7 +174,7 @@ impl Tools {
         let (environment, seen) = (self.environment.clone(), variables.clone());
         let (name, spec, words) = (program.name, package.to_owned(), arguments.clone());
         let settings = off_thread(move || {
-            let host = waiting::host(name, &spec, &words, &seen, &environment);
+            let host = patience::host(name, &spec, &words, &seen, &environment);
             (credentials::of(&environment, &seen), host)
         });
         let (secrets, host) = settings.await.unwrap_or_default();

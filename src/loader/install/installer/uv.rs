@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::indexes;
+use super::patience;
 use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
-use super::waiting;
 use crate::loader::install::background::write_for_installer;
 use crate::loader::install::error::InstallError;
 
@@ -57,7 +57,7 @@ pub(super) async fn run_with(
     all.extend(arguments.into_iter().map(OsString::from));
     let mut extra = indexes::of_pip(tools.environment());
     extra.push(("UV_CACHE_DIR", tools.cache("uv").into_os_string()));
-    extra.extend(waiting::uv_patience(tools.environment()));
+    extra.extend(patience::uv_patience(tools.environment()));
     extra.extend(variable.map(|(name, value)| (name, value.into())));
     tools.run(uv, spec, directory, all, extra).await
 }

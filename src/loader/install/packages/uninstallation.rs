@@ -62,6 +62,18 @@ pub struct StoredPackage {
     pub bytes: u64,
 }
 
+/// The versions of packages that are installed at one moment.
+#[derive(Debug, Clone)]
+pub struct InstalledVersions(Vec<PackageIdentity>);
+
+impl InstalledVersions {
+    /// Tells whether a version of a package is among them, with whatever extras and scripts.
+    #[must_use]
+    pub fn has(&self, package: &Package, version: &str) -> bool {
+        self.0.iter().any(|installed| installed.is_of(package, version))
+    }
+}
+
 impl Packages {
     /// Returns the packages that none of `uses` is of; looks at every file of them.
     #[must_use]
@@ -84,6 +96,12 @@ impl Packages {
                 version,
             })
             .collect()
+    }
+
+    /// Returns every version of a package that is installed now.
+    #[must_use]
+    pub fn installed_versions(&self) -> InstalledVersions {
+        InstalledVersions(self.store.identities())
     }
 
     /// Returns how many bytes the installations of a package take.

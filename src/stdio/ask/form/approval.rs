@@ -309,6 +309,7 @@ mod tests {
             surroundings: Box::new(Surroundings {
                 cwd: Some("/elsewhere\u{202e}".to_owned()),
                 env: vec!["A".to_owned(), "B".to_owned()],
+                env_file: None,
             }),
             installation: Box::new(ShownInstallation {
                 withdrawn: Some("was yanked".to_owned()),

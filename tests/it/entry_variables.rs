@@ -134,6 +134,45 @@ fn a_package_is_locked_compared_and_upgraded_with_what_its_client_hands_over() {
 }
 
 #[test]
+fn a_package_is_installed_with_what_its_client_hands_over_and_is_given_none_of_it() {
+    let Some((registry, world)) = lock_file::upgradable() else {
+        return;
+    };
+    let own =
+        json!({ "command": "pml", "args": ["stdio"], "env": { "API_KEY": KEY, "PROMPTED": "${input:p}" } });
+    write(
+        &world,
+        ".cursor/mcp.json",
+        &json!({ "mcpServers": { "pml": own } }),
+    );
+    let declared = std::fs::read_to_string(world.project().join(".pml.json")).unwrap();
+    let mut declared: Value = serde_json::from_str(&declared).unwrap();
+    let hello = &mut declared["mcpServers"]["hello"];
+    hello["env"] = json!({ "API_KEY": "${API_KEY}", "PROMPTED": "${PROMPTED}" });
+    world.configure(&declared);
+    let installed = world.run(&["install", "--yes", "hello"]);
+    let said = format!("{}{}", stderr(&installed), stdout(&installed));
+    assert_eq!(installed.status.code(), Some(0), "{said}");
+    assert!(stdout(&installed).starts_with("hello: hello@"), "{said}");
+    assert!(!said.contains(KEY) && !said.contains("PROMPTED"), "{said}");
+
+    // What the line is made of is asked for, and never made up.
+    let args = declared["mcpServers"]["hello"]["args"].as_array_mut().unwrap();
+    args.push(json!("--as=${PROMPTED}"));
+    world.configure(&declared);
+    let refused = world.run(&["install", "--yes", "hello"]);
+    let said = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.starts_with(
+            "note: gets `PROMPTED` from Cursor's entry of pml (~/.cursor/mcp.json), and only there"
+        ),
+        "{said}"
+    );
+    drop(registry);
+}
+
+#[test]
 fn a_value_on_which_two_clients_do_not_agree_is_not_chosen() {
     let world = imported();
     let own = json!({ "command": "pml", "args": ["stdio"], "env": { "API_KEY": "another" } });

@@ -1,8 +1,10 @@
 //! The variables that clients hand to pml, for the commands of a terminal, which no client starts.
 
+use std::collections::BTreeSet;
+
 use super::{CommandContext, output};
 use crate::clients::HandedVariables;
-use crate::config::{Environment, Server};
+use crate::config::{Environment, Server, variables};
 use crate::protocol::Shown;
 
 impl CommandContext {
@@ -23,9 +25,25 @@ impl CommandContext {
 
     /// Returns the same context with what a server gets from the user's own clients, and says so.
     pub(super) fn with_handed(&self, server: &Server) -> Self {
+        self.with_named(unset(&self.environment, server))
+    }
+
+    /// Returns the same context to install the package of a server in, and not to start it: what only a client knows
+    /// counts as set, unless the line of the server, and so the package, may be made of it.
+    pub(super) fn to_install(&self, server: &Server) -> Self {
+        let words = server.launch.words();
+        let line: BTreeSet<String> = words.iter().flat_map(|word| variables(word)).collect();
+        let (in_line, others): (Vec<_>, Vec<_>) =
+            unset(&self.environment, server).partition(|name| line.contains(name));
+        let mut context = self.with_named(in_line.into_iter());
+        context.environment = self.handed().planning_with(&context.environment, &others);
+        context
+    }
+
+    fn with_named(&self, names: impl Iterator<Item = String>) -> Self {
         let handed = self.handed();
         let mut environment = self.environment.clone();
-        for name in unset(&self.environment, server) {
+        for name in names {
             if let Some((value, by)) = handed.value(&name) {
                 output::note(&format!(
                     "`{}` is taken from {}'s entry of pml ({})",

@@ -103,7 +103,18 @@ impl HandedVariables {
     /// Returns an environment in which all of them are set, to plan servers in and never to start one.
     #[must_use]
     pub fn planning(&self, environment: &Environment) -> Environment {
-        let unset = self.0.keys().filter(|name| environment.variable(name).is_none());
+        self.planning_with(environment, self.0.keys())
+    }
+
+    /// Returns an environment in which these of them are set, to plan a server in and never to start it.
+    #[must_use]
+    pub fn planning_with<'a>(
+        &self,
+        environment: &Environment,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Environment {
+        let names = names.into_iter().filter(|name| self.0.contains_key(*name));
+        let unset = names.filter(|name| environment.variable(name).is_none());
         unset.fold(environment.clone(), |planning, name| {
             let value = self.value(name).map_or(UNKNOWN, |(value, _)| value);
             planning.with(name.clone(), value)
