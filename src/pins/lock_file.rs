@@ -200,6 +200,7 @@ fn input(value: &JsonTree) -> CstInputValue {
 mod tests {
     use super::*;
     use crate::pins::{PackagePin, ProvenanceFinding, ToolPin};
+    use crate::protocol::growth::{InputShape, assert_linear};
     use proptest::prelude::*;
     use serde_json::value::RawValue;
 
@@ -355,31 +356,24 @@ mod tests {
 
     #[test]
     fn what_is_no_lock_is_refused_in_time_that_grows_with_its_length() {
-        let time = |text: &str| {
-            let started = std::time::Instant::now();
-            assert!(LockFile::read(text).is_err());
-            started.elapsed().max(std::time::Duration::from_millis(20))
-        };
-        let shapes: [fn(usize) -> String; 5] = [
-            |count| "[".repeat(count),
-            |count| {
-                format!(
-                    "{{\"version\":1,\"servers\":{{}},\"x\":[{}1]}}",
-                    "1,".repeat(count)
-                )
-            },
-            |count| format!("{{\"version\":1,{}\"servers\":[]}}", "/**/".repeat(count)),
-            |count| ",}".repeat(count),
-            |count| {
-                format!(
-                    "{{\"version\":1,\"servers\":{{\"a\":{{\"launch\":[{}1]}}}}}}",
-                    "\"a\",".repeat(count)
-                )
-            },
+        let shapes: [InputShape; 5] = [
+            ("brackets", |size| "[".repeat(size)),
+            ("a member that is none of a lock", |size| {
+                let numbers = "1,".repeat(size / 2);
+                format!("{{\"version\":1,\"servers\":{{}},\"x\":[{numbers}1]}}")
+            }),
+            ("comments", |size| {
+                let comments = "/**/".repeat(size / 4);
+                format!("{{\"version\":1,{comments}\"servers\":[]}}")
+            }),
+            ("commas before brackets", |size| ",}".repeat(size / 2)),
+            ("words of another type", |size| {
+                let words = "\"a\",".repeat(size / 4);
+                format!("{{\"version\":1,\"servers\":{{\"a\":{{\"launch\":[{words}1]}}}}}}")
+            }),
         ];
-        for shape in shapes {
-            let (once, twice) = (time(&shape(200_000)), time(&shape(400_000)));
-            assert!(twice < once * 4, "{once:?} {twice:?}: {}", &shape(4));
+        for (what, shape) in shapes {
+            assert_linear(what, shape, |text| assert!(LockFile::read(text).is_err()));
         }
     }
 

@@ -81,18 +81,18 @@ pub(super) fn digest(
     Digest::of(parts)
 }
 
-/// Makes the digest that the remembered tools of a package are bound to.
+/// Makes the digest that the remembered tools of a package are bound to: two versions of it may be declared at once.
 pub(super) fn catalog_key(package: &Package, arguments: &[String], server: &Server) -> Digest {
     let name = package.registry_name();
     let count = arguments.len().to_string();
-    let parts = ["catalog 1", package.ecosystem().as_str(), &name].into_iter();
+    let version = package.version().as_str();
+    let parts = ["catalog 2", package.ecosystem().as_str(), &name, version].into_iter();
     let extras = package.extras().join(",");
     let parts = parts.chain([
         extras.as_str(),
         package.executable().unwrap_or_default(),
         count.as_str(),
     ]);
-    // Without any the key is that of earlier versions.
     let beside = package.beside().iter().map(String::as_str);
     let parts = parts.chain(beside.flat_map(|requirement| ["beside", requirement]));
     // Not its path: the same package has the same tools in every project.

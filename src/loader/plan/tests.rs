@@ -252,7 +252,7 @@ fn what_is_installed_beside_a_package_is_part_of_it() {
     assert_eq!(shown(line), expected);
     let key = |line: &str| planned(&command(line)).unwrap().catalog_key().clone();
     assert_ne!(key("uvx --with b serena==1"), key("uvx serena==1"));
-    assert_eq!(key("uvx --with b serena==1"), key("uvx --with b serena==2"));
+    assert_eq!(key("uvx --with b serena==1"), key("uvx -w b serena==1"));
 }
 
 #[test]
@@ -433,6 +433,10 @@ fn remembered_tools_follow_the_package_and_not_the_project() {
         key(&command("npx serena@1.0.0"))
     );
     assert_ne!(key(&command("npx serena")), key(&command("uvx serena")));
+    assert_ne!(
+        key(&command("npx serena@1.0.0")),
+        key(&command("npx serena@1.1.0"))
+    );
 }
 
 fn remote(url: &str, headers: &[(&str, &str)]) -> Server {
