@@ -1,6 +1,8 @@
 //! Secrets that stand in the clear in what a person types for a server, and what to type instead.
 
 use super::clear_text::{ClearPart, in_address, in_header, in_variable, in_word};
+use super::reference::variable_name;
+use super::secret::password_in;
 
 /// A secret that would be written down as it was typed; its value is not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +38,18 @@ pub fn clear_header(server: &str, name: &str, value: &str) -> Option<ClearSecret
 }
 
 /// Finds the secret in the address of a server: its password, or a parameter of its query.
+///
+/// An address that is declared has no password, not even a reference to one: a header carries it.
 #[must_use]
 pub fn clear_address(server: &str, address: &str) -> Option<ClearSecret> {
+    if password_in(address).is_some() {
+        let header = format!("Authorization: Basic ${{{}_TOKEN}}", variable_name(server));
+        return Some(ClearSecret {
+            what: "the password in the address, which belongs into a header as `name:password` in base64"
+                .to_owned(),
+            instead: ["--url", "…", "--header", &header].map(str::to_owned).to_vec(),
+        });
+    }
     ClearSecret::first(in_address(server, address), &["--url"])
 }
 
@@ -88,7 +100,7 @@ mod tests {
             ),
             (
                 clear_address("s", "https://me:pw@h/mcp"),
-                "the password in the address -> --url https://…:${S_PASSWORD}@…",
+                "the password in the address -> --url … --header Authorization: Basic ${S_TOKEN}",
             ),
             (
                 clear_address("s", "https://h/mcp?a=b&api_key=abc"),

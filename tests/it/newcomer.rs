@@ -657,7 +657,7 @@ fn a_secret_is_refused_wherever_it_is_typed_and_none_of_it_is_shown() {
         (
             &["foo", "--url", "https://me:hunter2@h.example/mcp?api_key=hunter2"],
             "the password in the address",
-            "pml add foo --url 'https://…:${FOO_PASSWORD}@…' …",
+            "pml add foo --url … --header 'Authorization: Basic ${FOO_TOKEN}' …",
         ),
         (
             &["foo", "--package", "npm:bar", "--", "--token=hunter2"],
