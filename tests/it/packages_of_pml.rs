@@ -311,6 +311,52 @@ fn a_wheel_brings_the_binary() {
         wheel.to_str().unwrap(),
     ]);
     shows_the_demo(&environment.join("bin/pml"));
+
+    // The command that the README names, with the folder in place of an index, in an empty home.
+    let world = World::new();
+    world.set("PATH", &std::env::var("PATH").unwrap());
+    let index = folder.path().to_str().unwrap();
+    let demo = world
+        .program(Path::new("uvx"))
+        .args([
+            "--no-index",
+            "--find-links",
+            index,
+            "--from",
+            "pml-mcp",
+            "pml",
+            "demo",
+        ])
+        .args(["--answer", "continue"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let shown = succeeded(&demo, "uvx --from pml-mcp pml demo");
+    assert!(shown.contains("Hello"), "{shown}");
+}
+
+// It has cargo build the binary once more, like the test of the wheel.
+#[test]
+#[ignore = "replaces the binary that other tests run; run it alone"]
+fn the_packed_crate_builds_by_itself() {
+    let target = pml().parent().and_then(Path::parent).unwrap();
+    let packed = Command::new(env!("CARGO"))
+        .args(["package", "--locked", "--offline", "--allow-dirty"])
+        // What the tests were built with is not built again.
+        .env("CARGO_TARGET_DIR", target)
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&packed.stderr).into_owned();
+    succeeded(&packed, "cargo package");
+    let unpacked = format!("package/pml-mcp-{}", env!("CARGO_PKG_VERSION"));
+    assert!(
+        told.contains("Verifying") && target.join(unpacked).join("src/main.rs").is_file(),
+        "{told}"
+    );
+    // What was built of the packed sources alone.
+    shows_the_demo(pml());
 }
 
 #[test]
