@@ -45,8 +45,7 @@ pub fn clear_address(server: &str, address: &str) -> Option<ClearSecret> {
     if password_in(address).is_some() {
         let header = format!("Authorization: Basic ${{{}_TOKEN}}", variable_name(server));
         return Some(ClearSecret {
-            what: "the password in the address, which belongs into a header as `name:password` in base64"
-                .to_owned(),
+            what: "the password in the address".to_owned(),
             instead: ["--url", "…", "--header", &header].map(str::to_owned).to_vec(),
         });
     }
