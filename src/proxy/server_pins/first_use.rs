@@ -140,3 +140,184 @@ impl FirstUse {
 fn is_other(reviewed: &BTreeMap<String, ToolPin>, name: &str, tool: &ToolPin) -> bool {
     reviewed.get(name).is_some_and(|reviewed| reviewed != tool)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::loader::KnownTool;
+    use crate::pins::{Pin, ToolNames};
+    use crate::protocol::ToolName;
+
+    fn known(tools: &[(&str, &str)]) -> Known {
+        let tools = tools.iter().map(|(name, description)| {
+            let definition = json!({ "name": name, "description": description, "inputSchema": {} });
+            KnownTool::try_from(to_raw_value(&definition).unwrap()).unwrap()
+        });
+        Known::default().with_tools(tools.collect())
+    }
+
+    fn pins(tools: &[(&str, &str)]) -> BTreeMap<String, ToolPin> {
+        known(tools).tool_pins()
+    }
+
+    fn launch(name: &str) -> AcceptedLaunch {
+        AcceptedLaunch {
+            launch: Digest::of([name]),
+            pin: Pin::default(),
+            clients: Vec::new(),
+            reviewed: BTreeMap::new(),
+            surroundings: None,
+        }
+    }
+
+    /// A first use of the server `own` at the launch `now`, beside a server `other` that has a tool `read_file`.
+    fn first_use(client: &str, tools: &[(&str, &str)]) -> FirstUse {
+        let own: DependencyName = "own".parse().unwrap();
+        let other = ToolName::new("other".parse().unwrap(), "read_file".to_owned());
+        FirstUse {
+            namesakes: ToolNames::from_iter([other]).beside(&own),
+            name: own,
+            fresh: launch("now"),
+            package: None,
+            known: Arc::new(known(tools)),
+            client: Digest::of([client]),
+            locked: None,
+            pinning: Pinning::On,
+        }
+    }
+
+    fn nothing() -> AcceptedServer {
+        AcceptedServer::new(Path::new("/p/.pml.json"), &"own".parse().unwrap())
+    }
+
+    /// What was accepted of a launch for the client `one`, where a lock says something of another tool.
+    fn accepted(name: &str, tools: &[(&str, &str)], reviewed: &[(&str, &str)]) -> AcceptedLaunch {
+        let pin = Pin {
+            tools: Some(pins(tools)),
+            ..Pin::default()
+        };
+        AcceptedLaunch {
+            pin,
+            clients: vec![Digest::of(["one"])],
+            reviewed: pins(reviewed),
+            ..launch(name)
+        }
+    }
+
+    #[test]
+    fn what_a_lock_says_otherwise_is_not_remembered_as_accepted() {
+        let first = FirstUse {
+            locked: Some(pins(&[
+                ("same", "Same."),
+                ("other", "Before."),
+                ("gone", "Gone."),
+            ])),
+            ..first_use("one", &[("same", "Same."), ("other", "Now."), ("new", "New.")])
+        };
+        assert_eq!(
+            first.notes(),
+            ["pml: `own` has tools that its lock does not have: `new`; to add them: pml lock own"]
+        );
+        let expected = accepted(
+            "now",
+            &[("same", "Same."), ("new", "New.")],
+            &[("other", "Before."), ("gone", "Gone.")],
+        );
+        assert_eq!(first.added_to(nothing()), nothing().with(expected));
+    }
+
+    const LISTED: [(&str, &str); 5] = [
+        ("known", "Changed."),
+        ("reviewed", "Changed."),
+        ("more", "More."),
+        ("hides", "More\u{200b}."),
+        ("readFile", "More."),
+    ];
+
+    #[test]
+    fn another_kind_of_client_adds_tools_that_are_new_and_deceive_nobody() {
+        let before = nothing().with(accepted(
+            "now",
+            &[("known", "Known.")],
+            &[("reviewed", "Locked.")],
+        ));
+        let first = first_use("two", &LISTED);
+        assert_eq!(
+            first.notes_of_another_client(&before, before.latest().unwrap()),
+            ["pml: `own` lists tools to this kind of client that it did not list before: `more`"]
+        );
+        let expected = AcceptedLaunch {
+            clients: ["one", "two"].map(|client| Digest::of([client])).into(),
+            ..accepted(
+                "now",
+                &[("known", "Known."), ("more", "More.")],
+                &[("reviewed", "Locked.")],
+            )
+        };
+        assert_eq!(first.added_to(before), nothing().with(expected));
+    }
+
+    #[test]
+    fn a_kind_of_client_that_was_seen_before_adds_no_tool() {
+        let before = nothing().with(accepted("now", &[("known", "Known.")], &[]));
+        let first = first_use("one", &LISTED);
+        let notes = first.notes_of_another_client(&before, before.latest().unwrap());
+        assert_eq!(notes, Vec::<String>::new());
+        assert_eq!(first.added_to(before.clone()), before);
+    }
+
+    #[test]
+    fn a_launch_whose_tools_were_never_seen_is_compared_with_the_newest_that_were() {
+        let old = accepted("old", &[("known", "Known.")], &[("reviewed", "Locked.")]);
+        let expected = AcceptedLaunch {
+            launch: Digest::of(["now"]),
+            ..old.clone()
+        };
+        let seen = nothing().with(old);
+        for before in [seen.clone(), seen.clone().with(launch("now"))] {
+            let first = FirstUse {
+                locked: Some(pins(&[("more", "Locked.")])),
+                ..first_use("one", &LISTED)
+            };
+            if let Some(own) = before.of(&Digest::of(["now"])) {
+                assert_eq!(first.notes_of_another_client(&before, own), Vec::<String>::new());
+            }
+            assert_eq!(first.added_to(before), seen.clone().with(expected.clone()));
+        }
+    }
+
+    #[test]
+    fn of_a_server_under_development_everything_is_remembered_as_it_is() {
+        let before = nothing().with(accepted(
+            "now",
+            &[("known", "Known.")],
+            &[("reviewed", "Locked.")],
+        ));
+        let first = FirstUse {
+            pinning: Pinning::Off,
+            ..first_use("one", &LISTED)
+        };
+        let expected = accepted("now", &LISTED, &[]);
+        assert_eq!(first.added_to(before), nothing().with(expected));
+    }
+
+    #[test]
+    fn a_first_use_names_what_could_deceive() {
+        assert_eq!(
+            first_use("one", &LISTED).notes(),
+            [
+                "pml: the definitions of these tools of `own` hold characters that do not show: `hides`",
+                "pml: these tools of `own` can be mistaken for those of other servers: `readFile` (like `other:read_file`)",
+            ]
+        );
+        assert_eq!(
+            first_use("one", &[("plain", "Plain.")]).notes(),
+            Vec::<String>::new()
+        );
+    }
+}

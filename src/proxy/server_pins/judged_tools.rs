@@ -208,3 +208,121 @@ fn unseen(name: &str) -> Option<Box<RawValue>> {
     });
     serde_json::value::to_raw_value(&definition).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::pins::{AcceptedLaunch, Pin};
+
+    fn known(tools: &[(&str, &str)]) -> Arc<Known> {
+        let tools = tools.iter().map(|(name, description)| {
+            let definition = json!({ "name": name, "description": description, "inputSchema": {} });
+            let definition = serde_json::value::to_raw_value(&definition).unwrap();
+            KnownTool::try_from(definition).unwrap()
+        });
+        Arc::new(Known::default().with_tools(tools.collect()))
+    }
+
+    fn accepted(tools: &[(&str, &str)], reviewed: &[(&str, &str)]) -> Baseline {
+        let launch = AcceptedLaunch {
+            launch: Digest::of(["accepted"]),
+            pin: Pin {
+                tools: Some(known(tools).tool_pins()),
+                ..Pin::default()
+            },
+            clients: Vec::new(),
+            reviewed: known(reviewed).tool_pins(),
+            surroundings: None,
+        };
+        let server = AcceptedServer::new(Path::new("/p/.pml.json"), &"x".parse().unwrap());
+        Baseline::Accepted(Arc::new(server.with(launch)))
+    }
+
+    /// Judges the tools `same`, `changed` and `new` at a launch; returns those that ask, and the shown descriptions.
+    fn judge(baseline: Baseline, launch: &str, pinning: Pinning) -> (Vec<&'static str>, Vec<String>) {
+        let names = ["same", "changed", "new"];
+        let known = known(&names.map(|name| (name, "Now.")));
+        let judged = JudgedTools::new(&known, baseline, &Digest::of([launch]), pinning);
+        let asking = names.into_iter().filter(|name| judged.asks_for(name)).collect();
+        let shown = judged.shown.tools.iter().map(|tool| {
+            let definition: Value = serde_json::from_str(tool.definition().get()).unwrap();
+            definition["description"].as_str().unwrap().to_owned()
+        });
+        (asking, shown.collect())
+    }
+
+    const UNSEEN: &str = "This tool is not one that a person has accepted of its server. What it does is not shown before a person has \
+                          accepted it; calling it asks them.";
+
+    #[test]
+    fn a_tool_that_is_not_as_it_was_accepted_asks_and_shows_no_word_of_its_own() {
+        let before = || accepted(&[("same", "Now."), ("changed", "Before.")], &[]);
+        let expected = (
+            vec!["changed", "new"],
+            ["Now.", "Before.", UNSEEN].map(str::to_owned).into(),
+        );
+        for launch in ["accepted", "another"] {
+            assert_eq!(judge(before(), launch, Pinning::On), expected, "{launch}");
+        }
+    }
+
+    #[test]
+    fn what_a_lock_says_otherwise_asks_and_is_shown_to_no_model() {
+        let before = || accepted(&[("same", "Now.")], &[("changed", "Locked."), ("new", "Now.")]);
+        // What has become what the lock says is what was reviewed.
+        let expected = (
+            vec!["changed"],
+            ["Now.", UNSEEN, "Now."].map(str::to_owned).into(),
+        );
+        for launch in ["accepted", "another"] {
+            assert_eq!(judge(before(), launch, Pinning::On), expected, "{launch}");
+        }
+    }
+
+    #[test]
+    fn where_what_was_accepted_cannot_be_read_every_tool_asks() {
+        let expected = (
+            vec!["same", "changed", "new"],
+            [UNSEEN; 3].map(str::to_owned).into(),
+        );
+        assert_eq!(judge(Baseline::Unreadable, "accepted", Pinning::On), expected);
+    }
+
+    #[test]
+    fn nothing_asks_at_a_first_use_or_of_a_server_under_development() {
+        let expected = (Vec::new(), ["Now."; 3].map(str::to_owned).into());
+        assert_eq!(judge(Baseline::Nothing, "accepted", Pinning::On), expected);
+        for baseline in [accepted(&[("changed", "Before.")], &[]), Baseline::Unreadable] {
+            assert_eq!(judge(baseline, "accepted", Pinning::Off), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_found_holds_only_for_what_it_was_compared_with() {
+        let (one, two) = (accepted(&[], &[]), accepted(&[], &[]));
+        let Baseline::Accepted(same) = &one else {
+            unreachable!()
+        };
+        assert!(one.is_same(&Baseline::Accepted(Arc::clone(same))));
+        assert!(!one.is_same(&two), "it was written anew");
+        for (number, one) in [&one, &Baseline::Nothing, &Baseline::Unreadable]
+            .into_iter()
+            .enumerate()
+        {
+            for (other, two) in [&two, &Baseline::Nothing, &Baseline::Unreadable]
+                .into_iter()
+                .enumerate()
+            {
+                assert_eq!(
+                    one.is_same(two),
+                    number == other && number > 0,
+                    "{number} {other}"
+                );
+            }
+        }
+    }
+}

@@ -198,3 +198,107 @@ impl ChangeLines {
         Self { shown, missing }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pins::{Provenance, ProvenanceFinding};
+
+    #[test]
+    fn a_package_is_the_same_only_where_all_that_is_known_of_both_agrees() {
+        let unknown = PackagePin::version("npm:x", "1.0.0");
+        let accepted = PackagePin {
+            integrity: Some("sha512-a".to_owned()),
+            package_lock: Some(Digest::of(["a"])),
+            ..unknown.clone()
+        };
+        assert!(is_same(&accepted, &accepted));
+        assert!(is_same(&accepted, &unknown));
+        assert!(is_same(&unknown, &accepted));
+        for other in [
+            PackagePin {
+                name: "npm:y".to_owned(),
+                ..accepted.clone()
+            },
+            PackagePin {
+                version: "1.0.1".to_owned(),
+                ..accepted.clone()
+            },
+            PackagePin {
+                integrity: Some("sha512-b".to_owned()),
+                ..accepted.clone()
+            },
+            PackagePin {
+                package_lock: Some(Digest::of(["b"])),
+                ..accepted.clone()
+            },
+        ] {
+            assert!(!is_same(&accepted, &other), "{other:?}");
+        }
+        let built_before = Some(Provenance {
+            repository: "github.com/a/b".to_owned(),
+            repository_id: None,
+            workflow: "release.yml".to_owned(),
+            commit: None,
+        });
+        let due = PackagePin {
+            provenance: ProvenanceFinding::Unknown {
+                reason: "it did not answer".to_owned(),
+            },
+            built_before,
+            ..accepted.clone()
+        };
+        let unproven = PackagePin {
+            provenance: ProvenanceFinding::Absent,
+            ..accepted.clone()
+        };
+        assert!(is_same(&accepted, &unproven));
+        assert!(!is_same(&due, &unproven));
+    }
+
+    /// Changes with this many lines, of this many bytes each.
+    fn shown_of(lines: usize, bytes: usize) -> ChangeLines {
+        let sign = "- ".len();
+        let before = "x".repeat(bytes - sign);
+        let change = Change::Package {
+            now: before.clone(),
+            before,
+        };
+        let changes = std::iter::repeat_n(&change, lines / 2);
+        ChangeLines::of(changes, &ToolNames::default().beside(&"x".parse().unwrap()))
+    }
+
+    #[test]
+    fn a_question_counts_the_lines_that_it_has_no_room_for_and_says_so_in_its_last() {
+        let page = 4096;
+        for (lines, bytes, fitting) in [
+            (LINES, 3, LINES),
+            (LINES + 2, 3, LINES),
+            (BYTES / page, page, BYTES / page),
+            (BYTES / page + 2, page, BYTES / page),
+        ] {
+            let ChangeLines { shown, missing } = shown_of(lines, bytes);
+            assert_eq!(missing, lines - fitting);
+            let notice = (missing > 0).then(|| {
+                format!(
+                    "! {missing} more lines than a question can show: `pml diff x` shows them; it cannot be accepted here, \
+                     `pml uninstall x` begins anew with it"
+                )
+            });
+            assert_eq!(shown.len(), fitting + notice.iter().count());
+            assert_eq!(shown.get(fitting), notice.as_ref());
+        }
+    }
+
+    #[test]
+    fn a_difference_without_lines_says_what_it_is() {
+        let ChangeLines { shown, missing } = shown_of(0, 3);
+        assert_eq!(
+            (shown, missing),
+            (
+                vec!["! other packages are installed with it than were accepted".to_owned()],
+                0
+            )
+        );
+    }
+}
