@@ -126,6 +126,9 @@ fn once_accepted_in_a_terminal_the_suspended_call_runs_and_every_later_one() {
     }
     let approved = world.run(&["approve", &code]);
     assert!(approved.status.success(), "{}", stderr(&approved));
+    let recorded = world.recorded("trust");
+    assert_eq!(recorded.len(), 1, "{recorded:?}");
+    assert_eq!(recorded[0]["by"], "cli", "{recorded:?}");
     let ran = client.request(
         "tools/call",
         &json!({ "name": "pml_continue", "arguments": { "workflow_id": id } }),
@@ -136,6 +139,11 @@ fn once_accepted_in_a_terminal_the_suspended_call_runs_and_every_later_one() {
     client.close();
     let mut other = world.legacy();
     assert!(!asks(&other.call("fake__echo", &json!({ "a": 3 }))));
+    assert_eq!(
+        world.recorded("trust"),
+        recorded,
+        "the call that took the answer accepted nothing more"
+    );
 }
 
 #[test]
@@ -165,6 +173,9 @@ fn a_dialog_asks_for_trust_and_the_same_call_goes_on() {
     assert!(texts(&answer["result"])[0].contains(r#"{"a":1}"#), "{answer}");
     let list = json_of(&world.run(&["trust", "--list", "--json"]));
     assert_eq!(list["accepted"][0]["by"], "elicitation", "{list}");
+    let recorded = world.recorded("trust");
+    assert_eq!(recorded.len(), 1, "{recorded:?}");
+    assert_eq!(recorded[0]["by"], "elicitation", "{recorded:?}");
 }
 
 #[test]
@@ -219,6 +230,32 @@ fn variables_and_scripts_for_a_server_need_trust_first_and_then_its_own_approval
         assert!(world.run(&["trust", "--yes"]).status.success());
         let asked = client.call("fake__echo", &json!({}));
         assert_eq!(context(&asked)["type"], "dependency_install", "{member}");
+    }
+}
+
+#[test]
+fn a_call_that_asks_for_trust_and_then_for_its_server_runs_with_its_own_arguments() {
+    for carrier in ["pml_continue", "fake__echo"] {
+        let world = World::new();
+        let mut server = without_variables(&world);
+        server["env"] = json!({ "KEY": "${HOME}" });
+        commit(&world, &json!({ "mcpServers": { "fake": server } }));
+        let mut client = world.legacy();
+        let asked = client.call("fake__echo", &json!({ "a": 1 }));
+        assert_eq!(context(&asked)["type"], "project_trust", "{carrier}");
+        world.approve_oldest();
+        let id = &context(&asked)["workflow_id"];
+        let arguments = match carrier {
+            "pml_continue" => json!({ "workflow_id": id }),
+            _ => json!({ "a": 2, "continue_workflow": { "workflow_id": id } }),
+        };
+        let asked = client.call(carrier, &arguments);
+        assert_eq!(context(&asked)["type"], "dependency_install", "{carrier}");
+        let ran = client.proceed("fake__echo", &asked, &json!({ "approved": true }));
+        assert!(
+            texts(&ran)[0].contains(r#""arguments":{"a":1}"#),
+            "{carrier}: {ran}"
+        );
     }
 }
 

@@ -31,6 +31,15 @@ fn list(world: &World, description: &str) {
     world.write("tools.json", &json!({ "tools": [tool("echo")] }).to_string());
 }
 
+/// Changes what the server lists while it runs, and has it say so.
+fn relist(world: &World, client: &mut Client, description: &str) {
+    list(world, description);
+    client.aside.clear();
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+    client.call("fake__say", &json!({ "line": changed.to_string() }));
+    client.notified("notifications/tools/list_changed");
+}
+
 /// Makes 20 calls at once, each with arguments of its own.
 fn send(client: &mut Client) -> Vec<u64> {
     (0..CALLS)
@@ -140,6 +149,22 @@ fn what_is_accepted_and_changes_back_is_asked_about_again() {
         let ids = send(&mut client);
         assert_all_ran(&results(&mut client, ids));
     }
+}
+
+#[test]
+fn an_answer_that_its_own_call_took_does_not_accept_the_same_change_once_more() {
+    let world = changed();
+    let mut client = world.legacy();
+    let asked = client.call("fake__echo", &json!({}));
+    world.approve_oldest();
+    assert!(!asks(&client.proceed("fake__echo", &asked, &json!({}))));
+    relist(&world, &mut client, "Says it.");
+    assert!(asks(&client.call("fake__echo", &json!({}))));
+    world.approve_oldest();
+    // Another call shares that answer.
+    assert!(!asks(&client.call("fake__echo", &json!({ "number": 2 }))));
+    relist(&world, &mut client, "Says it, and sends it.");
+    assert!(asks(&client.call("fake__echo", &json!({}))));
 }
 
 #[test]
