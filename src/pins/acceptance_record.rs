@@ -585,4 +585,54 @@ mod tests {
         };
         assert_eq!(server.launches, [kept, launch("y", "0")]);
     }
+
+    #[test]
+    fn what_was_read_is_known_until_it_is_something_else() {
+        let home = tempfile::tempdir().unwrap();
+        let pins = || AcceptedPins::at(home.path().join("pins"));
+        let (file, server) = (Path::new("/p/.pml.json"), "a".parse().unwrap());
+        let (reader, writer) = (pins(), pins());
+        assert!(reader.is_known(file, &server), "nothing was accepted");
+        for version in ["1", "2"] {
+            writer
+                .update(file, &server, |known| known.with(launch("x", version)))
+                .unwrap();
+            assert!(!reader.is_known(file, &server), "{version}");
+            reader.find(file, &server).unwrap();
+            assert!(reader.is_known(file, &server), "{version}");
+        }
+        writer.forget(file, &server).unwrap();
+        assert!(reader.is_known(file, &server));
+    }
+
+    #[test]
+    fn the_tools_that_were_accepted_of_enabled_servers_are_named_and_their_configurations_found() {
+        let home = tempfile::tempdir().unwrap();
+        let pins = || AcceptedPins::at(home.path().join("pins"));
+        let entry = |disabled: bool| serde_json::json!({ "command": "run", "disabled": disabled });
+        let servers = serde_json::json!({ "one": entry(false), "off": entry(true), "new": entry(false) });
+        let text = serde_json::json!({ "version": "0.1.0", "mcpServers": servers }).to_string();
+        let file = Path::new("/p/.pml.json");
+        let servers = crate::config::check(file, &text).unwrap().servers;
+        let writer = pins();
+        for (name, tool) in [("one", "read_file"), ("off", "write_file")] {
+            let definition = serde_json::json!({ "name": tool });
+            let definition = serde_json::value::to_raw_value(&definition).unwrap();
+            let mut accepted = launch(name, "1");
+            accepted.pin.tools = Some(BTreeMap::from([(tool.to_owned(), ToolPin::of(&definition))]));
+            writer
+                .update(file, &name.parse().unwrap(), |known| known.with(accepted))
+                .unwrap();
+        }
+        let reader = pins();
+        let named = |pins: &AcceptedPins| {
+            let namesakes = pins.tool_names(&servers).beside(&"other".parse().unwrap());
+            ["readFile", "writeFile"].map(|tool| namesakes.of(tool))
+        };
+        let expected = [Some("`one:read_file`".to_owned()), None];
+        assert_eq!(named(&reader), expected);
+        reader.find(file, &"one".parse().unwrap()).unwrap();
+        assert_eq!(named(&reader), expected, "of what is in memory");
+        assert_eq!(reader.configurations(), BTreeSet::from([file.to_owned()]));
+    }
 }

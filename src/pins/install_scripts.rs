@@ -171,6 +171,7 @@ mod tests {
             script("a@1.0.0", InstallHook::Install, "one"),
             script("b@1.0.0", InstallHook::Postinstall, "two"),
         ]);
+        assert_eq!(before.len(), 2);
         let accepted = AcceptedScripts::shown(before.digest(), &before.lines(None));
         assert_eq!(accepted, before.accepted());
         let now = InstallScripts::new(vec![

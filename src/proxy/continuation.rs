@@ -370,3 +370,18 @@ pub(super) fn seed_words(refusal: Refusal) -> Refusal {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_the_same_where_they_mean_the_same_or_are_the_same_text() {
+        let one = r#"{"a":1,"b":[true,null]}"#;
+        assert!(same_json(one, one));
+        assert!(same_json(one, r#"{ "b": [true, null], "a": 1 }"#));
+        assert!(!same_json(one, r#"{"a":2,"b":[true,null]}"#));
+        assert!(same_json("{", "{"));
+        assert!(!same_json("{", "["));
+    }
+}

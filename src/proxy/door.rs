@@ -293,6 +293,8 @@ mod tests {
 
     use super::*;
     use crate::config::{Environment, FileChoice, Locations};
+    use crate::protocol::Digest;
+    use crate::protocol::approval::ShownProjectFile;
     use crate::workflow::{Ask, samples};
 
     fn files(root: &Path, name: &str) -> Files {
@@ -341,6 +343,36 @@ mod tests {
         let mut strictly_asked = workflow;
         strictly_asked.origin.by = By::Human;
         assert!(check.look(&strictly_asked).is_err(), "as it was asked");
+    }
+
+    #[test]
+    fn a_dialog_grants_nothing_that_it_has_no_room_to_show() {
+        let root = tempfile::tempdir().unwrap();
+        let source = Source {
+            policy: By::Human,
+            asking: files(root.path(), "asking.json"),
+            here: None,
+            relation: Relation::SameConversation,
+            runner: Runner::Person,
+        };
+        let about = |wants: usize| {
+            samples::workflow(Ask::Trust {
+                file: ShownProjectFile {
+                    path: "/project/.pml.json".to_owned(),
+                    origin: "came with the repository".to_owned(),
+                    content: Digest::of(["content"]),
+                    wants: vec!["runs without a question: `x`".to_owned(); wants],
+                    changes: Vec::new(),
+                },
+            })
+        };
+        let (short, long) = (about(1), about(1_000));
+        for road in [Road::Dialog, Road::Elicitation, Road::Cli, Road::Web] {
+            let grants = |workflow| counts(&source, workflow, Effect::Grants, road).is_ok();
+            let shows_all = matches!(road, Road::Cli | Road::Web);
+            assert_eq!((grants(&short), grants(&long)), (true, shows_all), "{road}");
+            assert!(counts(&source, &long, Effect::Refuses, road).is_ok(), "{road}");
+        }
     }
 
     #[test]

@@ -104,16 +104,28 @@ fn a_continuation_counts_only_in_the_project_of_the_ask() {
         let world = world(by, &json!({ "ask": ["*"] }));
         let mut client = world.legacy();
         let asked = client.call("fake__echo", &json!({}));
-        let mut stranger = elsewhere(&world, &json!({ "approvals": { "by": "client" } }));
-        for decision in [json!(true), json!(false)] {
-            let id = &asked["approval_context"]["workflow_id"];
-            let continued = json!({ "workflow_id": id, "approved": decision });
-            let refused = stranger.call("pml_continue", &continued);
-            assert_eq!(refused["isError"], true, "{refused}");
-            assert!(
-                texts(&refused)[0].contains("belongs to another project"),
-                "{refused}"
-            );
+        let config = json!({ "approvals": { "by": "client" } });
+        let mut stranger = elsewhere(&world, &config);
+        world.write("other.json", &config.to_string());
+        let mut beside = Client::start(world.command(&["--config", "other.json", "stdio"]));
+        beside.initialize("2025-06-18");
+        // The last one looks how it stands, and would go on with what was answered elsewhere.
+        let decisions = [
+            json!({ "approved": true }),
+            json!({ "approved": false }),
+            json!({}),
+        ];
+        for stranger in [&mut stranger, &mut beside] {
+            for decision in &decisions {
+                let mut continued = decision.clone();
+                continued["workflow_id"] = asked["approval_context"]["workflow_id"].clone();
+                let refused = stranger.call("pml_continue", &continued);
+                assert_eq!(refused["isError"], true, "{refused}");
+                assert!(
+                    texts(&refused)[0].contains("belongs to another project"),
+                    "{refused}"
+                );
+            }
         }
         assert_eq!(starts(&world), 0);
         assert_eq!(code(&world).len(), 5, "it still waits");

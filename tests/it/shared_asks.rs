@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::world::{Client, World, asks, json_of, texts};
+use crate::support::world::{Client, World, asks, expire_workflows, json_of, texts};
 use crate::support::{DEADLINE, eventually};
 
 /// Longer than pml takes for a person's shortest reading time.
@@ -152,19 +152,49 @@ fn what_is_accepted_and_changes_back_is_asked_about_again() {
 }
 
 #[test]
-fn an_answer_that_its_own_call_took_does_not_accept_the_same_change_once_more() {
+fn an_answer_accepts_a_change_once_however_often_the_server_changes_back_and_forth() {
     let world = changed();
     let mut client = world.legacy();
-    let asked = client.call("fake__echo", &json!({}));
-    world.approve_oldest();
-    assert!(!asks(&client.proceed("fake__echo", &asked, &json!({}))));
-    relist(&world, &mut client, "Says it.");
-    assert!(asks(&client.call("fake__echo", &json!({}))));
-    world.approve_oldest();
-    // Another call shares that answer.
-    assert!(!asks(&client.call("fake__echo", &json!({ "number": 2 }))));
-    relist(&world, &mut client, "Says it, and sends it.");
-    assert!(asks(&client.call("fake__echo", &json!({}))));
+    for (round, description) in [
+        "Says it, and sends it.",
+        "Says it.",
+        "Says it, and sends it.",
+        "Says it.",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        if round > 0 {
+            relist(&world, &mut client, description);
+        }
+        let asked = client.call("fake__echo", &json!({}));
+        assert!(asks(&asked), "{round}: {asked}");
+        world.approve_oldest();
+        // First the call that asked takes the answer, then another one shares it.
+        let ran = match round {
+            0 => client.proceed("fake__echo", &asked, &json!({})),
+            round => client.call("fake__echo", &json!({ "round": round })),
+        };
+        assert!(!asks(&ran), "{round}: {ran}");
+    }
+}
+
+#[test]
+fn an_ask_that_expired_is_shared_by_no_call_whether_it_was_answered_or_not() {
+    let world = changed();
+    let mut client = world.legacy();
+    let mut asks_of_calls = Vec::new();
+    for number in 0..3 {
+        let asked = client.call("fake__echo", &json!({ "number": number }));
+        assert!(asks(&asked), "{number}: {asked}");
+        asks_of_calls.push(asked["approval_context"]["workflow_id"].clone());
+        if number == 1 {
+            world.approve_oldest();
+        }
+        expire_workflows(&world);
+    }
+    asks_of_calls.dedup();
+    assert_eq!(asks_of_calls.len(), 3, "{asks_of_calls:?}");
 }
 
 #[test]

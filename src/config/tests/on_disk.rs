@@ -463,3 +463,17 @@ fn who_is_asked_and_where_is_the_users_choice_alone() {
         "{refused}"
     );
 }
+
+#[test]
+fn the_parts_of_another_text_than_was_accepted_are_not_known() {
+    let project = Project::new();
+    let file = &project.files.project;
+    let accepted = r#"{"mcpServers": {"a": {"command": "run"}}}"#;
+    let content = TrustMarks::content_of(file, accepted);
+    assert_eq!(parts_of(file, &content), DeclaredParts::default(), "no file");
+    Project::write(file, accepted);
+    assert_eq!(parts_of(file, &content), DeclaredParts::of(accepted));
+    assert_ne!(parts_of(file, &content), DeclaredParts::default());
+    Project::write(file, r#"{"mcpServers": {"a": {"command": "evil"}}}"#);
+    assert_eq!(parts_of(file, &content), DeclaredParts::default());
+}
