@@ -263,6 +263,19 @@ fn a_change_that_comes_after_the_answer_is_not_accepted_with_it() {
 }
 
 #[test]
+fn an_accepted_change_counts_for_the_call_that_another_conversation_continues() {
+    let world = world(&json!([tool("echo", "One.")]));
+    world.legacy().call("fake__echo", &json!({}));
+    list(&world, &json!([tool("echo", "Two.")]));
+    let asked = world.legacy().call("fake__echo", &json!({ "a": 1 }));
+    assert!(asks(&asked), "{asked}");
+    world.approve_oldest();
+    let ran = world.legacy().proceed("fake__echo", &asked, &json!({}));
+    assert!(texts(&ran)[0].contains(r#""arguments":{"a":1}"#), "{ran}");
+    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))));
+}
+
+#[test]
 fn a_server_under_development_may_change_if_the_user_says_so_and_a_project_may_not() {
     let world = world(&json!([tool("echo", "One.")]));
     world.legacy().call("fake__echo", &json!({}));
