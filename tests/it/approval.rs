@@ -224,6 +224,28 @@ fn pml_continue_continues_any_workflow() {
 }
 
 #[test]
+fn pml_continue_grants_a_prompt_and_calls_no_tool_of_its_name() {
+    let world = World::with_fake(
+        &json!({ "allow": ["fake:echo"], "ask": ["*"] }),
+        &["--offers", "new", "--record", "seen"],
+    );
+    let mut client = world.legacy();
+    client.call("fake__echo", &json!({}));
+    let greet = json!({ "name": "fake__greet" });
+    let asked = client.request("prompts/get", &greet);
+    let id = &asked["error"]["data"]["workflow_id"];
+    let granted = client.call("pml_continue", &json!({ "workflow_id": id, "approved": true }));
+    assert_eq!(
+        texts(&granted)[0],
+        "Approved: `fake:prompts/greet`. Ask for it again."
+    );
+    client.request("prompts/get", &greet);
+    let seen = world.read("seen");
+    assert!(!seen.contains("prompts/greet"), "{seen}");
+    assert_eq!(seen.matches(r#""prompts/get""#).count(), 1, "{seen}");
+}
+
+#[test]
 fn nothing_is_guessed_from_a_sloppy_continuation() {
     let world = asking();
     let mut client = world.legacy();

@@ -65,6 +65,26 @@ fn whatever_changes_between_the_question_and_the_run_does_not_run() {
 }
 
 #[test]
+fn an_answer_is_bound_to_everything_that_was_shown_where_no_lock_names_it() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let packages = Packages::publish();
+    for rule in ["*", "hello:look"] {
+        for part in [Part::KeptLockText, Part::KeptLock, Part::Record] {
+            let (world, mut client, asked) = packages.unlocked(rule);
+            packages.tamper(&world, part);
+            let result = client.proceed("hello__look", &asked, &json!({ "approved": true }));
+            assert!(
+                asks(&result) || result["isError"] == true,
+                "{part:?} by `{rule}`: {result:#}"
+            );
+            assert!(!world.home().join("mark").exists(), "{part:?} by `{rule}`");
+        }
+    }
+}
+
+#[test]
 fn a_rule_that_allows_a_server_lets_no_other_launch_of_it_run() {
     if !have(&["node", "npm"]) {
         return;

@@ -86,6 +86,12 @@ fn home(registry: &Registry) -> World {
     world
 }
 
+fn declare_rule(world: &World, rule: &str) {
+    let mut config: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
+    config["permissions"]["ask"] = json!([rule]);
+    world.configure(&config);
+}
+
 fn data(world: &World) -> PathBuf {
     world.home().join(".local/share/pml")
 }
@@ -155,6 +161,17 @@ impl Packages {
             assert!(ran_as_approved(&ran), "{ran}");
             stop_server(&world);
         }
+        (world, client, asked)
+    }
+
+    /// A conversation that asks under a rule for what no lock of a team names, with what it was asked.
+    pub(super) fn unlocked(&self, rule: &str) -> (World, Client, Value) {
+        let world = home(&self.registry);
+        declare_rule(&world, rule);
+        copy(&self.installed.home().join("locked"), &data(&world));
+        let mut client = world.legacy();
+        let asked = client.call("hello__look", &json!({}));
+        assert!(asks(&asked), "{asked}");
         (world, client, asked)
     }
 
