@@ -199,6 +199,34 @@ fn a_version_that_somebody_else_declared_asks_with_the_difference_although_a_rul
 }
 
 #[test]
+fn of_a_version_that_its_lock_does_not_name_the_tools_of_the_first_use_are_remembered() {
+    let Some((registry, first)) = upgradable() else {
+        return;
+    };
+    // Another user, who accepts another version than the team has reviewed.
+    let second = world(&registry);
+    let config = first.read(".pml.json").replace("hello@1.0.0", "hello@1.1.0");
+    second.write(".pml.json", &config);
+    second.write(".pml.lock", &first.read(".pml.lock"));
+    assert!(second.run(&["allow", "hello"]).status.success());
+    let mut client = second.legacy();
+    let asked = asked_with_contents(&second, || client.call("hello__look", &json!({})));
+    let change = &asked["approval_context"]["dependency"]["change"];
+    assert_eq!(change["part"], "package", "{asked}");
+    second.approve_oldest();
+    let ran = client.call("hello__look", &json!({}));
+    assert_eq!(texts(&ran), ["dep 1.0.0"], "{ran}");
+    let pins = second.home().join(".local/state/pml/pins");
+    let files = files_below(&pins);
+    let file = files.iter().find(|file| file.starts_with("hello-")).unwrap();
+    let accepted = std::fs::read_to_string(pins.join(file)).unwrap();
+    let accepted: Value = serde_json::from_str(&accepted).unwrap();
+    let tools = &accepted["launches"][0]["pin"]["tools"];
+    let definition = &tools["look"]["definition"];
+    assert_eq!(definition["description"], "Looks around.", "{accepted:#}");
+}
+
+#[test]
 fn what_a_colleague_locked_is_what_a_first_use_is_compared_with() {
     let Some((registry, first)) = upgradable() else {
         return;
