@@ -230,11 +230,8 @@ fn what_a_person_writes_with_pml_does_not_ask_again() {
     assert_runs(&world);
 }
 
-#[test]
-fn of_what_an_older_pml_accepted_the_words_are_compared_alone() {
-    let world = World::with_fake(&json!({ "allow": ["fake"] }), &[]);
-    declare(&world, &json!({ "env": { "TOKEN": "x" } }));
-    assert_runs(&world);
+/// Leaves of what was accepted what an older pml kept.
+fn forget_surroundings(world: &World) {
     let directory = world.home().join(".local/state/pml/pins");
     let files = files_below(&directory);
     let file = files.iter().find(|file| file.starts_with("fake-")).unwrap();
@@ -242,12 +239,31 @@ fn of_what_an_older_pml_accepted_the_words_are_compared_alone() {
     let launch = record["launches"][0].as_object_mut().unwrap();
     assert!(launch.remove("surroundings").is_some(), "{record}");
     std::fs::write(directory.join(file), record.to_string()).unwrap();
+}
+
+#[test]
+fn of_what_an_older_pml_accepted_the_words_are_compared_alone() {
+    let world = World::with_fake(&json!({ "allow": ["fake"] }), &[]);
+    declare(&world, &json!({ "env": { "TOKEN": "x" } }));
+    assert_runs(&world);
+    forget_surroundings(&world);
 
     declare(&world, &json!({ "env": { "OTHER": "x" } }));
     assert_runs(&world);
     declare(&world, &json!({ "args": ["--banner"] }));
     assert!(asks(&call(&world)));
     assert_eq!(difference(&world).len(), 2);
+}
+
+#[test]
+fn what_an_older_pml_accepted_is_compared_whole_once_it_ran_again() {
+    let world = World::with_fake(&json!({ "allow": ["fake"] }), &[]);
+    declare(&world, &json!({ "env": { "TOKEN": "x" } }));
+    assert_runs(&world);
+    forget_surroundings(&world);
+    assert_runs(&world);
+    declare(&world, &json!({ "env": { "OTHER": "x" } }));
+    assert!(asks(&call(&world)));
 }
 
 #[test]
