@@ -55,3 +55,34 @@ impl Locks {
 fn is_missing(path: &Path, stamp: Stamp) -> bool {
     stamp == Stamp::Missing && path.symlink_metadata().is_err()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk;
+
+    #[test]
+    fn a_lock_is_read_again_when_it_changed_and_a_link_that_leads_nowhere_is_refused() {
+        let project = tempfile::tempdir().unwrap();
+        let config = project.path().join(".pml.json");
+        let path = lock_path(&config);
+        let locks = Locks::default();
+        assert!(locks.is_known(&config));
+        assert_eq!(locks.read(&config).unwrap(), None);
+
+        std::os::unix::fs::symlink(project.path().join("nowhere"), &path).unwrap();
+        assert!(!locks.is_known(&config));
+        assert!(locks.read(&config).is_err());
+        assert!(locks.is_known(&config));
+
+        let text = LockFile::default().written_into(None).unwrap();
+        for text in [text.clone(), format!("{text}\n")] {
+            disk::remove_file(&path).unwrap();
+            disk::replace(&path, text.as_bytes()).unwrap();
+            assert!(!locks.is_known(&config));
+            let read = || locks.read(&config).unwrap().unwrap();
+            assert!(Arc::ptr_eq(&read(), &read()));
+            assert!(locks.is_known(&config));
+        }
+    }
+}
