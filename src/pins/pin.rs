@@ -191,6 +191,58 @@ mod tests {
     }
 
     #[test]
+    fn a_package_is_the_same_only_where_all_that_is_known_of_both_agrees() {
+        let unknown = PackagePin::version("npm:x", "1.0.0");
+        let accepted = PackagePin {
+            integrity: Some("sha512-a".to_owned()),
+            package_lock: Some(Digest::of(["a"])),
+            ..unknown.clone()
+        };
+        assert!(accepted.is_same_as(&accepted));
+        assert!(accepted.is_same_as(&unknown));
+        assert!(unknown.is_same_as(&accepted));
+        for other in [
+            PackagePin {
+                name: "npm:y".to_owned(),
+                ..accepted.clone()
+            },
+            PackagePin {
+                version: "1.0.1".to_owned(),
+                ..accepted.clone()
+            },
+            PackagePin {
+                integrity: Some("sha512-b".to_owned()),
+                ..accepted.clone()
+            },
+            PackagePin {
+                package_lock: Some(Digest::of(["b"])),
+                ..accepted.clone()
+            },
+        ] {
+            assert!(!accepted.is_same_as(&other), "{other:?}");
+        }
+        let built_before = Some(Provenance {
+            repository: "github.com/a/b".to_owned(),
+            repository_id: None,
+            workflow: "release.yml".to_owned(),
+            commit: None,
+        });
+        let due = PackagePin {
+            provenance: ProvenanceFinding::Unknown {
+                reason: "it did not answer".to_owned(),
+            },
+            built_before,
+            ..accepted.clone()
+        };
+        let unproven = PackagePin {
+            provenance: ProvenanceFinding::Absent,
+            ..accepted.clone()
+        };
+        assert!(accepted.is_same_as(&unproven));
+        assert!(!due.is_same_as(&unproven));
+    }
+
+    #[test]
     fn what_is_found_out_of_an_accepted_version_is_compared_with_the_one_before() {
         let [proven, absent, unknown] = findings();
         let built = |repository: &str| {

@@ -202,59 +202,6 @@ impl ChangeLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pins::{Provenance, ProvenanceFinding};
-
-    #[test]
-    fn a_package_is_the_same_only_where_all_that_is_known_of_both_agrees() {
-        let unknown = PackagePin::version("npm:x", "1.0.0");
-        let accepted = PackagePin {
-            integrity: Some("sha512-a".to_owned()),
-            package_lock: Some(Digest::of(["a"])),
-            ..unknown.clone()
-        };
-        assert!(is_same(&accepted, &accepted));
-        assert!(is_same(&accepted, &unknown));
-        assert!(is_same(&unknown, &accepted));
-        for other in [
-            PackagePin {
-                name: "npm:y".to_owned(),
-                ..accepted.clone()
-            },
-            PackagePin {
-                version: "1.0.1".to_owned(),
-                ..accepted.clone()
-            },
-            PackagePin {
-                integrity: Some("sha512-b".to_owned()),
-                ..accepted.clone()
-            },
-            PackagePin {
-                package_lock: Some(Digest::of(["b"])),
-                ..accepted.clone()
-            },
-        ] {
-            assert!(!is_same(&accepted, &other), "{other:?}");
-        }
-        let built_before = Some(Provenance {
-            repository: "github.com/a/b".to_owned(),
-            repository_id: None,
-            workflow: "release.yml".to_owned(),
-            commit: None,
-        });
-        let due = PackagePin {
-            provenance: ProvenanceFinding::Unknown {
-                reason: "it did not answer".to_owned(),
-            },
-            built_before,
-            ..accepted.clone()
-        };
-        let unproven = PackagePin {
-            provenance: ProvenanceFinding::Absent,
-            ..accepted.clone()
-        };
-        assert!(is_same(&accepted, &unproven));
-        assert!(!is_same(&due, &unproven));
-    }
 
     /// Changes with this many lines, of this many bytes each.
     fn shown_of(lines: usize, bytes: usize) -> ChangeLines {
