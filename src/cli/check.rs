@@ -5,11 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tokio_util::task::TaskTracker;
 
 use super::{CommandContext, Haste, client_tools, entry_variables, forecast, output, rule_words};
 use crate::config::{self, Config, Launch, nearest};
-use crate::loader::{Loader, plan};
+use crate::loader::plan;
 use crate::permissions::{CONNECT, Forecast, ForecastOutcome, ForecastReason, Obstacle};
 use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::report::render_hinted;
@@ -206,13 +205,7 @@ fn forecast(context: &CommandContext, config: &Config, tool: &ToolName) -> Forec
             return forecast::ServerStanding::default().forecast(verdict, tool);
         }
     };
-    let loader = Loader::new(
-        &context.environment,
-        &context.locations,
-        context.history(),
-        context.release_age(Haste::None),
-        TaskTracker::new(),
-    );
+    let loader = context.loader(Haste::None);
     let approvals = Place::of(&context.locations).approvals();
     let approvals = approvals.inspect_err(|error| output::note(&render_hinted(error)));
     let standings = forecast::Standings {

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tokio_util::task::TaskTracker;
 
 use super::{CommandContext, Haste, output};
 use crate::clients::{ClientFile, Editing, Scope, places, program_of};
@@ -191,13 +190,7 @@ fn failing(context: &CommandContext, loader: &Loader, plan: &Plan) -> Option<Fin
 fn servers(context: &CommandContext, config: &Config) -> Vec<Finding> {
     // What a client hands over is set where it counts.
     let environment = context.planning_environment();
-    let loader = Loader::new(
-        &context.environment,
-        &context.locations,
-        context.history(),
-        context.release_age(Haste::None),
-        TaskTracker::new(),
-    );
+    let loader = context.loader(Haste::None);
     let mut findings = Vec::new();
     let mut ecosystems = Vec::new();
     for (name, server) in config.servers.iter().filter(|(_, server)| !server.disabled) {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use tokio_util::task::TaskTracker;
 
 use super::authority::{self, Authority};
 use super::failure::{self, Hinted as _, Refused};
@@ -16,7 +15,7 @@ use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, Haste, output, server_display};
 use crate::config::{Config, nearest};
 use crate::loader::process::supervisor;
-use crate::loader::{Content, InstallError, InstallStep, Installed, Loader, Package, Packages, Plan, plan};
+use crate::loader::{Content, InstallError, InstallStep, Installed, Package, Packages, Plan, plan};
 use crate::pins::PublishedAt;
 use crate::protocol::approval::ShownProvenance;
 use crate::protocol::{DependencyName, Shown};
@@ -221,13 +220,7 @@ async fn install_one(
     let Some(package) = plan.package() else {
         return Ok(InstallState::Command);
     };
-    let loader = Loader::new(
-        &context.environment,
-        &context.locations,
-        context.history(),
-        context.release_age(arguments.haste()),
-        TaskTracker::new(),
-    );
+    let loader = context.loader(arguments.haste());
     let expected = match authority::of(context, &config, &plan, &loader)? {
         Authority::Granted(expected) => expected,
         // What is there already needs no leave to be fetched.

@@ -74,12 +74,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use tokio_util::task::TaskTracker;
 
 use self::commands::{Command, InternalCommand};
 use self::failure::Hinted as _;
 use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
 use crate::history::History;
-use crate::loader::ReleaseAge;
+use crate::loader::{Loader, ReleaseAge};
 use crate::permissions::writer::{self, FileEdit, FileKind, WriteDurability, WriteError};
 use crate::permissions::{ConfigChange, change_records};
 use crate::proxy;
@@ -183,6 +184,18 @@ impl CommandContext {
             Haste::None => configured,
             Haste::Now => configured.waived(),
         }
+    }
+
+    /// Returns a loader to look at servers with; one that starts them belongs to `interruption::with_loader`, which ends them.
+    pub(crate) fn loader(&self, haste: Haste) -> Loader {
+        let tasks = TaskTracker::new();
+        Loader::new(
+            &self.environment,
+            &self.locations,
+            self.history(),
+            self.release_age(haste),
+            tasks,
+        )
     }
 
     /// Changes a configuration file and records that.

@@ -3,9 +3,8 @@
 use super::failure::{Hinted as _, Refused};
 use super::{CommandContext, Haste};
 use crate::config::{Config, RuleList, nearest};
-use crate::loader::{KnownTool, Loader, plan};
+use crate::loader::{KnownTool, plan};
 use crate::protocol::{CoveredTools, DependencyName, Pattern, PatternError, Shown, ToolName, shell};
-use tokio_util::task::TaskTracker;
 
 /// A pattern as it is written into a list, and how it was typed where that differs.
 #[derive(Debug, Clone)]
@@ -117,13 +116,7 @@ pub(super) fn known_tools(
 ) -> Option<Vec<ToolName>> {
     let server = config.servers.get(name)?;
     let plan = plan(name, server, &context.planning_environment()).ok()?;
-    let loader = Loader::new(
-        &context.environment,
-        &context.locations,
-        context.history(),
-        context.release_age(Haste::None),
-        TaskTracker::new(),
-    );
+    let loader = context.loader(Haste::None);
     let known = loader.known(&plan)?;
     let tools = known.tools.iter().map(KnownTool::name);
     Some(tools.map(|tool| ToolName::new(name.clone(), tool)).collect())

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Value, json};
-use tokio_util::task::TaskTracker;
 
 use super::super::forecast::Standings;
 use super::super::{CommandContext, Haste, entry_variables, forecast};
 use super::tool::{Outlook, Tool};
 use crate::config::{Config, FilePosition, Server, Startup};
-use crate::loader::{Known, LastFailure, Loader, Package, Plan, PlanError, VersionSpec, plan};
+use crate::loader::{Known, LastFailure, Package, Plan, PlanError, VersionSpec, plan};
 use crate::permissions::{CONNECT, Forecast, ForecastOutcome, Policy, Ruling};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Imitation, LaunchApproval, Shown, ToolName};
@@ -135,13 +134,7 @@ impl ServerSurvey {
 /// Looks at every declared server; starts, installs and resolves nothing.
 pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSurvey> {
     let policy = context.policy(config);
-    let loader = Loader::new(
-        &context.environment,
-        &context.locations,
-        context.history(),
-        context.release_age(Haste::None),
-        TaskTracker::new(),
-    );
+    let loader = context.loader(Haste::None);
     let approvals = Place::of(&context.locations).approvals();
     let handed = context.handed();
     let environment = handed.planning(&context.environment);
