@@ -37,7 +37,7 @@ pub(super) enum Standing {
     Alone,
     /// It is the default of a reference, which can hold no other reference.
     Default,
-    /// It has signs of a shell, and may be a part of what runs: behind a reference nobody would see that.
+    /// It has signs of a shell, and may be a part of what runs, which a reference would hide from the person.
     MaybeCommand,
 }
 

@@ -162,8 +162,8 @@ impl VariablesFile {
         String::from_utf8(bytes).map_err(|_| VariablesFileError::NotText { path: path() })
     }
 
-    /// Refuses a link below the directory of the declaration: with it whoever writes there could name another file than the
-    /// one that was accepted.
+    /// Refuses a link below the directory of the declaration: a program that may write there could lead it to another file
+    /// than the one that was accepted.
     fn leads_nowhere_else(&self) -> Result<(), VariablesFileError> {
         let Ok(below) = self.path.strip_prefix(lexical(&self.directory)) else {
             return Ok(());

@@ -2,7 +2,7 @@
 //! and made beside the runtime's thread.
 //!
 //! A configuration of the largest size takes tens of milliseconds to read, to parse and to compare with the lists of
-//! before. Whatever can wait asks [`Proxy::current_view`]; what cannot finds there what was read a moment ago.
+//! before. A step that can wait asks [`Proxy::current_view`]; one that cannot finds there what was read a moment ago.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 

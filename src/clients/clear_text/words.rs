@@ -80,7 +80,7 @@ fn in_word_at(server: &str, before: &str, word: &str, depth: usize) -> Vec<Clear
         .collect()
 }
 
-/// What a word is by itself, whatever it is the value of: an address with a secret in it, or a token.
+/// Finds the secrets that a word shows by itself, without its name: a token, or those in an address.
 fn in_operand(server: &str, role: Role<'_>, prefix: &str, value: &str) -> Vec<ClearPart> {
     let line = |instead: &str| match role {
         Role::Option(option) if prefix.is_empty() => vec![option.to_owned(), instead.to_owned()],
