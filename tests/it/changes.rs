@@ -351,3 +351,25 @@ fn a_large_configuration_is_read_again_beside_the_thread_that_answers() {
         assert!(!asks(&client.call("fake__echo", &json!({}))));
     }
 }
+
+#[test]
+fn an_edit_in_place_of_the_same_length_counts_from_the_next_call_on() {
+    let world = World::with_fake(&json!({ "allow": ["fake"] }), &[]);
+    let server = world.fake(&[]);
+    // Neither the inode nor the size tells one text from the other, and often not even the time of change.
+    let text = |list: &str| {
+        let config = json!({ "permissions": { list: ["fake"] }, "mcpServers": { "fake": server } });
+        format!("{:1000}", config.to_string())
+    };
+    world.write(".pml.json", &text("allow"));
+    let mut client = world.legacy();
+    for round in 0..200 {
+        // In no period that the clock of the file system could share.
+        let list = if (round * round) % 7 < 3 { "allow" } else { "deny" };
+        world.write(".pml.json", &text(list));
+        for _ in 0..=round % 2 {
+            let answer = client.call("fake__echo", &json!({}));
+            assert_eq!(answer["isError"] == true, list == "deny", "{round}: {answer}");
+        }
+    }
+}
